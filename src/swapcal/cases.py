@@ -251,7 +251,7 @@ class Cases(Stateful):
 
     def _begin(self, model: Any, book: MemoryBook, order: Order, corrections: bool) -> None:
         """Wait for the outcomes that the model's rounds wait for, and no others."""
-        self.model: Model = getattr(model, "played_by", model)
+        self.model: Model = model
         self.book, self.order, self.corrections = book, order, bool(corrections)
         lines, numbers, dues = self.model.held.dues()
         issued, rounds = self.model.rounds.issued, numbers.tolist()

@@ -1,19 +1,18 @@
 """More than two outcomes: probabilities of classes, the confidence in the likeliest, and sets of classes."""
 
-import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal import hypotheses, inputs, sparse
-from swapcal.engine.composite import Composite
+from swapcal.engine.composite import Composite, CompositeForecast, several
 from swapcal.engine.kernels import seed_for
 from swapcal.engine.pending import Asked
-from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
@@ -77,7 +76,7 @@ def shared_out(p: Any) -> Float64Array:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassesForecast:
+class ClassesForecast(CompositeForecast):
     """Probabilities of the classes.
 
     Attributes
@@ -96,6 +95,15 @@ class ClassesForecast:
         Its number among all that were forecast, from 0.
     """
 
+    stored: ClassVar = {
+        "probabilities": several(float),
+        "top": int,
+        "confidence": float,
+        "parts": several(Forecast.from_dict),
+        "sure": Forecast.from_dict,
+        "round": int,
+    }
+
     probabilities: tuple[float, ...]
     top: int
     confidence: float
@@ -103,37 +111,44 @@ class ClassesForecast:
     sure: Forecast
     round: int = -1
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        plain = {name: getattr(self, name) for name in ("probabilities", "top", "confidence", "round")}
-        return {**plain, "parts": [part.to_dict() for part in self.parts], "sure": self.sure.to_dict()}
 
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "ClassesForecast":
-        """The forecast that `to_json` wrote down."""
-        try:
-            return cls.from_dict(json.loads(text))
-        except ValueError as error:
-            raise UnknownForecast(f"this is not a stored forecast of classes ({error})") from None
-
-    @classmethod
-    def from_dict(cls, data: Any) -> "ClassesForecast":
-        """The forecast that `to_dict` wrote down."""
-        try:
-            parts = tuple(Forecast.from_dict(part) for part in data["parts"])
-            probabilities = tuple(float(p) for p in data["probabilities"])
-            sure = Forecast.from_dict(data["sure"])
-            top, confidence = int(data["top"]), float(data["confidence"])
-            return cls(probabilities, top, confidence, parts, sure, int(data["round"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnknownForecast(f"this is not a stored forecast of classes ({error})") from None
+F = TypeVar("F", ClassesForecast, "ClassSetForecast")
 
 
-class Classes(Composite[ClassesForecast]):
+class _OfClasses(Composite[F]):
+    """What outcomes, forecasts and a model's probabilities of `n_classes` classes must be.
+
+    per_class: a field of a forecast that has an entry for each class. given: how the model's probabilities are called.
+    """
+
+    n_classes: int
+    per_class: ClassVar[str]
+    given: ClassVar[str]
+
+    def label(self, y: Any) -> int:
+        """A class, from 0 to K - 1."""
+        label = inputs.integer(int(y) if isinstance(y, float) and y.is_integer() else y, "y", 0)
+        if label >= self.n_classes:
+            raise InvalidInput(f"y must be a class from 0 to {self.n_classes - 1}; got {label}")
+        return label
+
+    def _check(self, forecast: Any, verb: str) -> None:
+        super()._check(forecast if len(getattr(forecast, self.per_class, ())) == self.n_classes else None, verb)
+
+    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
+        """A row of numbers for each of `n` cases; one with a NaN is none."""
+        if hints is None:
+            return None, None
+        name, wanted = self.given, (n, self.n_classes)
+        table = inputs.floats(hints, name, "a row of probabilities for each round").astype(np.float64)
+        if table.shape != wanted:
+            raise InvalidInput(
+                f"{name} must have {wanted[1]} numbers for each of the {n} rounds; got shape {table.shape}"
+            )
+        return table, None
+
+
+class Classes(_OfClasses[ClassesForecast]):
     r"""Probabilities of K classes: one forecaster per class, and one for the confidence in the likeliest.
 
     What is guaranteed, and of which numbers:
@@ -183,6 +198,7 @@ class Classes(Composite[ClassesForecast]):
     """
 
     kind = "classes"
+    forecast_type, per_class, given = ClassesForecast, "parts", "hints"
 
     def __init__(
         self,
@@ -194,7 +210,7 @@ class Classes(Composite[ClassesForecast]):
         hint: LearningHint | None = None,
         max_pending: int = 65_536,
     ) -> None:
-        super().__init__(ClassesForecast, max_pending)
+        super().__init__(max_pending)
         self.n_classes, self.hypotheses = inputs.integer(n_classes, "n_classes", 2), hypotheses
         extended = getattr(hypotheses, "extended", None)
         if extended is None:
@@ -257,13 +273,6 @@ class Classes(Composite[ClassesForecast]):
         """These numbers."""
         return (*forecast.probabilities, forecast.top, forecast.confidence)
 
-    def label(self, y: Any) -> int:
-        """A class, from 0 to K - 1."""
-        return _class(y, self.n_classes)
-
-    def _check(self, forecast: Any, verb: str) -> None:
-        super()._check(forecast if len(getattr(forecast, "parts", ())) == self.n_classes else None, verb)
-
     def _learn(self, forecast: ClassesForecast, y: float) -> None:
         for k, (forecaster, part) in enumerate(zip(self.forecasters, forecast.parts, strict=True)):
             forecaster.update(part, float(y == k))
@@ -297,9 +306,6 @@ class Classes(Composite[ClassesForecast]):
     def run_in_full(self, X: Any, y: Any, hints: Any = None, **late: Any) -> Float64Array:
         """`run` with two columns more: the likeliest class, and the confidence in it."""
         return self._run(X, y, hints, **late)
-
-    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
-        return _probabilities(hints, n, self.n_classes, "hints"), None
 
     def _case(self, asked: Asked, t: int) -> ClassesForecast:
         hints = None if asked.hints is None or np.isnan(asked.hints[t]).any() else asked.hints[t]
@@ -352,27 +358,20 @@ def _spread(score: Float64Array | float) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassSetForecast:
+class ClassSetForecast(CompositeForecast):
     """A set of classes: `members[k]` says whether class k is in it; `scores` are compared with the threshold."""
+
+    stored: ClassVar = {
+        "members": several(bool),
+        "scores": several(float),
+        "threshold": Forecast.from_dict,
+        "round": int,
+    }
 
     members: tuple[bool, ...]
     scores: tuple[float, ...]
     threshold: Forecast
     round: int = -1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        plain = {name: getattr(self, name) for name in ("members", "scores", "round")}
-        return {**plain, "threshold": self.threshold.to_dict()}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> "ClassSetForecast":
-        """The forecast that `to_dict` wrote down."""
-        try:
-            members, scores = tuple(map(bool, data["members"])), tuple(map(float, data["scores"]))
-            return cls(members, scores, Forecast.from_dict(data["threshold"]), int(data["round"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnknownForecast(f"this is not a stored set of classes ({error})") from None
 
     def __contains__(self, k: object) -> bool:
         return isinstance(k, int) and 0 <= k < len(self.members) and self.members[k]
@@ -381,7 +380,7 @@ class ClassSetForecast:
         return sum(self.members)
 
 
-class PredictionSet(Composite[ClassSetForecast]):
+class PredictionSet(_OfClasses[ClassSetForecast]):
     r"""Sets of classes that contain the outcome in a share `coverage` of the rounds, in every group.
 
     The score of a class is the probability of all classes that your model holds for likelier, plus a uniform share of
@@ -422,6 +421,7 @@ class PredictionSet(Composite[ClassSetForecast]):
     """
 
     kind = "prediction set"
+    forecast_type, per_class, given = ClassSetForecast, "scores", "probabilities"
 
     def __init__(
         self,
@@ -434,7 +434,7 @@ class PredictionSet(Composite[ClassSetForecast]):
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
-        super().__init__(ClassSetForecast, max_pending)
+        super().__init__(max_pending)
         self.coverage, self.n_classes = inputs.level(coverage), inputs.integer(n_classes, "n_classes", 2)
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self.threshold = Forecaster(
@@ -499,13 +499,6 @@ class PredictionSet(Composite[ClassSetForecast]):
         """These."""
         return forecast.members
 
-    def label(self, y: Any) -> int:
-        """A class, from 0 to K - 1."""
-        return _class(y, self.n_classes)
-
-    def _check(self, forecast: Any, verb: str) -> None:
-        super()._check(forecast if len(getattr(forecast, "scores", ())) == self.n_classes else None, verb)
-
     def _learn(self, forecast: ClassSetForecast, y: float) -> None:
         self.threshold.update(forecast.threshold, forecast.scores[int(y)])
 
@@ -528,9 +521,6 @@ class PredictionSet(Composite[ClassSetForecast]):
             Who is in each set.
         """
         return self._run(X, y, probabilities, **late).astype(np.bool_)
-
-    def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
-        return _probabilities(hints, n, self.n_classes, "probabilities"), None
 
     def _case(self, asked: Asked, t: int) -> ClassSetForecast:
         return self.predict(sparse.row(asked.rows, t), asked.hints[t])
@@ -555,20 +545,3 @@ class PredictionSet(Composite[ClassSetForecast]):
         if p.min() < 0.0 or not total > 0.0:
             raise InvalidInput(f"probabilities must be {self.n_classes} numbers, none below 0, not all 0; got {p!r}")
         return p / total
-
-
-def _class(y: Any, n_classes: int) -> int:
-    label = inputs.integer(int(y) if isinstance(y, float) and y.is_integer() else y, "y", 0)
-    if label >= n_classes:
-        raise InvalidInput(f"y must be a class from 0 to {n_classes - 1}; got {label}")
-    return label
-
-
-def _probabilities(values: Any, n: int, n_classes: int, name: str) -> Float64Array | None:
-    """A row of numbers for each of `n` cases; one with a NaN is none."""
-    if values is None:
-        return None
-    table = inputs.floats(values, name, "a row of probabilities for each round").astype(np.float64)
-    if table.shape != (n, n_classes):
-        raise InvalidInput(f"{name} must have {n_classes} numbers for each of the {n} rounds; got shape {table.shape}")
-    return table

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -102,20 +102,26 @@ def wagers_of_means(
 NORM = 4.22
 
 
-class Wealth(Protocol):
-    """Log wealth per group and side, and the level at which it is an alarm."""
+class Wealth:
+    """Log wealth per group, side and rate, from `start` on; `levels` are those at which its mean is an alarm."""
 
-    log_wealth: Float64Array
-    turn: Float64Array
+    def __init__(self, n: int, start: float, levels: Float64Array) -> None:
+        self.log_wealth = np.full((n, 2, len(RATES)), start)
+        # What stakes depend on.
+        self.turn = np.zeros(n)
+        self.levels = levels
 
     def step(self, wagers: Wagers, present: IntArray) -> None:
         """Take a batch in; `present` are the groups that have rows in it."""
+        stake = self.stake(wagers, present)[:, None, None]
+        self.log_wealth[present] = np.logaddexp(self.log_wealth[present], stake) + wagers.gains[present]
 
-    def levels(self) -> Float64Array:
-        """Log wealth that is an alarm, for each group."""
+    def stake(self, wagers: Wagers, present: IntArray) -> Float64Array:
+        """The logarithm of what is staked on each of these groups, known before the batch."""
+        raise NotImplementedError
 
 
-class Ever:
+class Ever(Wealth):
     r"""A false alarm ever, for any group and side, with probability at most alpha.
 
     .. math:: R_j \leftarrow e^{l_j} (R_j + \gamma_k), \quad R_j = 1/2 \text{ at first}, \quad
@@ -133,26 +139,20 @@ class Ever:
     """
 
     def __init__(self, n: int, alpha: float, n_known: int) -> None:
-        self.log_wealth = np.full((n, 2, len(RATES)), math.log(0.5))
-        self.turn = np.zeros(n)
         late = np.arange(1.0, n - n_known + 1)
         half = 0.5 if len(late) else 1.0
         shares = np.concatenate([np.full(n_known, half / max(n_known, 1)), (1.0 - half) / (late * (late + 1.0))])
-        self._levels: Float64Array = np.log(2.0 / alpha) - np.log(shares)
+        super().__init__(n, math.log(0.5), np.log(2.0 / alpha) - np.log(shares))
 
-    def step(self, wagers: Wagers, present: IntArray) -> None:
-        """Take a batch in."""
+    def stake(self, wagers: Wagers, present: IntArray) -> Float64Array:
+        """The logarithm of gamma; `turn` counts the group's batches."""
         self.turn[present] += 1.0
-        k = self.turn[present, None, None] + 1.0
-        stake = -np.log(NORM * k) - 2.0 * np.log(np.log(k))
-        self.log_wealth[present] = np.logaddexp(self.log_wealth[present], stake) + wagers.gains[present]
-
-    def levels(self) -> Float64Array:
-        """The logarithm of 2 / (alpha share)."""
-        return self._levels
+        k = self.turn[present] + 1.0
+        gamma: Float64Array = -np.log(NORM * k) - 2.0 * np.log(np.log(k))
+        return gamma
 
 
-class Every:
+class Every(Wealth):
     r"""False alarms at most once in N rows on average.
 
     .. math:: R_j \leftarrow e^{l_j} (R_j + u), \quad R_j = 0 \text{ at first}
@@ -172,21 +172,14 @@ class Every:
     """
 
     def __init__(self, n: int, every: float) -> None:
-        self.log_wealth = np.full((n, 2, len(RATES)), -np.inf)
-        # What the rows of earlier batches counted for that were not staked yet.
-        self.turn = np.zeros(n)
-        self._level = math.log(2.0 * every)
+        super().__init__(n, -np.inf, np.full(n, math.log(2.0 * every)))
 
-    def step(self, wagers: Wagers, present: IntArray) -> None:
-        """Take a batch in."""
+    def stake(self, wagers: Wagers, present: IntArray) -> Float64Array:
+        """The logarithm of u; `turn` is what the rows of earlier batches counted for that were not staked yet."""
         with np.errstate(divide="ignore"):
-            stake = np.log(self.turn[present, None, None])
-        self.log_wealth[present] = np.logaddexp(self.log_wealth[present], stake) + wagers.gains[present]
+            u: Float64Array = np.log(self.turn[present])
         self.turn[present] = wagers.parts[present]
-
-    def levels(self) -> Float64Array:
-        """The logarithm of 2 N."""
-        return np.full(len(self.turn), self._level)
+        return u
 
 
 # Rows that `update_many` takes together; an alarm comes at the end of such a batch.
@@ -398,7 +391,7 @@ class Monitor(Stateful):
         self._rows += wagers.rows
         self._n_rows += wagers.n_rows
         log_e = _log_mean(self._wealth.log_wealth[present])
-        alarmed = (log_e >= self._wealth.levels()[present, None]) & ~self._sounded[present]
+        alarmed = (log_e >= self._wealth.levels[present, None]) & ~self._sounded[present]
         alarms = []
         for i, side in np.argwhere(alarmed).tolist():
             group = int(present[i])
@@ -421,7 +414,7 @@ class Monitor(Stateful):
 
     def evidence(self) -> dict[str, Float64Array]:
         """For each group, how near it is to an alarm: log wealth of both sides minus the level of an alarm."""
-        distance = _log_mean(self._wealth.log_wealth) - self._wealth.levels()[:, None]
+        distance = _log_mean(self._wealth.log_wealth) - self._wealth.levels[:, None]
         return {side: distance[:, s] for s, side in enumerate(SIDES)}
 
     def to_state(self) -> Saved:

@@ -135,7 +135,7 @@ def test_a_linear_class_is_judged_by_its_norm() -> None:
     groups, linear = Rows(np.zeros(401, dtype=np.int64), none, np.zeros(0)), Finite(3).rows(np.clip(x, -1, 1), 400)
     sample.add(Scored(v, v, v, np.zeros(400, dtype=np.int64), groups, linear))
     squares = ((np.clip(x, -1, 1) * v[:, None]) ** 2).sum(axis=0)
-    level = null_level(sample.renumbered(0), np.array([400.0]), squares[None], n_linear=3)
+    level = null_level(sample, np.array([400.0]), squares[None], n_linear=3)
     assert level.mean == pytest.approx(squares.sum() / 400, rel=0.15)
 
 

@@ -14,7 +14,7 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.protocols import Elicitable, Rows
 from swapcal.sparse import sliced
 from swapcal.state import pack
-from swapcal.tasks.survey import binning
+from swapcal.tasks.evaluation import binning
 from swapcal.text.verdict import biased
 
 NAMES = ("all", "one", "two", "three")

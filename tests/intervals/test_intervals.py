@@ -183,7 +183,7 @@ def test_several_steps_ahead(exact: bool) -> None:
         assert len(turns) == 3
         for turn in turns:
             assert isinstance(turn, Interval)
-            assert not turn.quantiles._ends[0].guarantee().broken
+            assert not turn._ends[0].guarantee().broken
 
 
 def test_scores_and_wrong_arguments() -> None:

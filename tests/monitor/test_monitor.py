@@ -191,7 +191,7 @@ def test_the_tolerance_is_in_units_of_the_outcome(
 
 def test_shares_of_the_promise_add_up() -> None:
     for n, known in ((1, 1), (40, 40), (1001, 30), (5, 1)):
-        shares = np.exp(math.log(2 / 0.05) - Ever(n, 0.05, known).levels())
+        shares = np.exp(math.log(2 / 0.05) - Ever(n, 0.05, known).levels)
         assert shares.sum() <= 1 + 1e-12
         assert shares.sum() > 0.74
     k = np.arange(2.0, 2_000_001.0)

@@ -21,8 +21,8 @@ from swapcal.report import page
 from swapcal.tasks import checkpoint, runner
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.evaluation import binning
 from swapcal.tasks.result import from_json, group_rows, section_rows, to_json
-from swapcal.tasks.survey import binning
 
 Table = dict[str, Any]
 
@@ -408,6 +408,6 @@ def test_rows_without_an_outcome_do_not_wait(tmp_path: Path, task: str) -> None:
     settings: dict[str, Any] = {"interval": 0.9} if task == "interval" else {"classes": True, "p": MODEL}
     run(frame.head(1200), ASKED, **settings, seed=1, state=tmp_path / "run.state")
     model: Any = kind.from_bytes(checkpoint.read_checkpoint(tmp_path / "run.state").forecaster)
-    parts = (*model.forecasters, model.sure) if task == "classes" else (*model.quantiles._ends, model.quantiles._size)
+    parts = (*model.forecasters, model.sure) if task == "classes" else (*model._ends, model._size)
     assert frame["y"].head(1200).isna().sum() > 10
     assert [part.n_pending for part in parts] == [0] * len(parts)

@@ -12,7 +12,6 @@ from swapcal.audits import sums
 from swapcal.audits.cells import Assumption, Cells, Witness, cell_radii, ends_of, find_witness, make_cells
 from swapcal.audits.linear import Bounds
 from swapcal.audits.sums import PER_CELL, PER_VALUE, Constant, Positions, Sums, SumTable, width
-from swapcal.engine import kernels
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, from_spec
@@ -77,9 +76,6 @@ def _text(spec: Spec | None) -> str:
 
 # That are taken from a file, where a few bytes ask for all of them.
 _MOST_BINS = 1 << 20
-
-# Entries of an array that are looked at together, where they must be copied for it.
-_AT_ONCE = 1 << 18
 
 
 class RoundReader:
@@ -148,7 +144,8 @@ class RoundReader:
         dense = type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 and len(x) == n_rounds and x.size > 0
         if dense and (self.functions is None or type(self.functions) is Finite):
             finite = Finite(x.shape[1]) if self.functions is None else self.functions
-            if x.shape[1] == finite.n and first_bad(x, 1.0) < 0:
+            # A NaN is its array's minimum, and in no range.
+            if x.shape[1] == finite.n and x.min() >= -1.0 and x.max() <= 1.0:
                 return finite, x
         # Whatever is wrong with a dense array is said here too.
         functions = self._functions(x, many=True)
@@ -171,27 +168,6 @@ def _checked_edges(bins: Any) -> Float64Array:
             f"bins must be a whole number, or 2 or more edges that increase; got {inputs.short_repr(bins)}"
         )
     return edges.copy()
-
-
-def first_bad(X: Float64Array, limit: float) -> int:
-    """Index, counted row by row, of the first entry that is not finite or outside [-limit, limit]; -1 if none is.
-
-    Unlike `np.isfinite(X).all()` it makes no array of the size of `X`.
-    """
-    whole = kernels.native is not None and X.flags.c_contiguous and X.flags.aligned
-    step = len(X) if whole else max(1, _AT_ONCE // X[:1].size)
-    largest = min(limit, float(np.finfo(np.float64).max))
-    for start in range(0, len(X), step):
-        part = np.require(X[start : start + step], np.float64, ["C", "A"])
-        if kernels.native is not None:
-            position = int(kernels.native.first_bad(part, largest))
-        elif -largest <= part.min() and part.max() <= largest:
-            position = -1
-        else:
-            position = int(np.flatnonzero(~(np.abs(part) <= largest))[0])
-        if position >= 0:
-            return start * X[:1].size + position
-    return -1
 
 
 MEAN = Mean()

@@ -95,12 +95,6 @@ class StratifiedSample:
         numbers = {"units": np.array([self.n_units]), "start": np.array([self.start])}
         return {name: array.astype(np.float64) for name, array in {**self._arrays, **numbers}.items()}
 
-    def renumbered(self, start: int) -> "StratifiedSample":
-        """A copy whose linear class is numbered from `start` on."""
-        copy = StratifiedSample()
-        copy.restore({**self.arrays(), "function": self._functions(start), "start": np.array([start])})
-        return copy
-
     def _functions(self, start: int, groups: IntArray | None = None) -> IntArray:
         """The functions of the entries where the linear class begins at `start`, and the groups are at `groups`."""
         self._trim()
@@ -172,12 +166,7 @@ class ChanceLevel(NamedTuple):
 
 
 def null_level(
-    sample: StratifiedSample,
-    count: Float64Array,
-    squares: Float64Array,
-    r: float = 2.0,
-    *,
-    n_linear: int = 0,
+    sample: StratifiedSample, count: Float64Array, squares: Float64Array, r: float = 2.0, *, n_linear: int = 0
 ) -> ChanceLevel:
     r"""Chance of the swap error SMCal_r: the errors of the same rows with random signs.
 
@@ -210,11 +199,10 @@ def null_level(
     Cost: 300 products of the sample's entries; half a second for 650 groups at 20 places. On calibrated streams the
     mean is within 3 % of what happens; drawing all functions independently gives 40 % too much (`docs/audits.md`).
     """
-    sample._trim()
-    arrays, draw = sample._arrays, np.random.default_rng(0)
-    n_functions = squares.shape[1]
+    n_functions, draw = squares.shape[1], np.random.default_rng(0)
+    functions_of_entries, arrays = sample._functions(n_functions - n_linear), sample._arrays
     lengths: IntArray = np.asarray(arrays["length"], dtype=np.int64)
-    function, value, place = arrays["function"], arrays["value"], np.repeat(arrays["place"], lengths)
+    function, value, place = functions_of_entries, arrays["value"], np.repeat(arrays["place"], lengths)
     unit = np.repeat(np.arange(len(lengths)), lengths)
     normals = draw.standard_normal((len(lengths), N_DRAWS))
     order = np.argsort(place, kind="stable")
@@ -330,8 +318,4 @@ def _merged(
     at = np.minimum((np.cumsum(count) - count) / count.sum() * MOST_PLACES, MOST_PLACES - 1).astype(np.int64)
     starts = np.flatnonzero(np.diff(at, prepend=-1))
     together = np.add.reduceat(count, starts)
-    return (
-        np.add.reduceat(histograms, starts, axis=0),
-        np.add.reduceat(value * count, starts) / together,
-        together,
-    )
+    return (np.add.reduceat(histograms, starts, axis=0), np.add.reduceat(value * count, starts) / together, together)

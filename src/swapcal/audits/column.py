@@ -12,7 +12,6 @@ from swapcal.audits.histograms import Histograms
 from swapcal.audits.scores import GroupMeans, ScoreSums, Timeline
 from swapcal.audits.summary import ColumnSummary, summarize
 from swapcal.audits.sums import PER_CELL, Part, Positions, Scored, SumTable, Times, added, counted, grown
-from swapcal.decisions import Decisions
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, joined, part_of, take_over
@@ -86,7 +85,11 @@ class Column(Stateful):
         self.audit, self.linear, self.property = audit, linear, audit.property
         self.label, self.constant = label, constant
         self.slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
-        edges = np.linspace(*self.property.domain, shown + 1) if isinstance(shown, int) else np.array(shown)
+        edges = (
+            np.linspace(*self.property.domain, shown + 1)
+            if isinstance(shown, int)
+            else np.array(shown, dtype=np.float64)
+        )
         # Forecasts of events, if the outcomes turn out to be 0 or 1; and V that has two values whatever they are.
         events = self.property.domain == (0.0, 1.0) and self.property.outcome(0.0, 0.0) is not None
         self._steps = not events and self.property.binary_p(0.0) is not None
@@ -99,9 +102,7 @@ class Column(Stateful):
         self.scores = ScoreSums(fine) if events and fine is not None else None
         self.clusters = ClusterSums(n) if "clusters" in parts else None
         self.forecasts = CellForecasts() if events and self.slot_edges is not None else None
-        self.means = GroupMeans(n, means) if means else None
-        # What somebody who acts on the column loses, where that is asked; not part of the state.
-        self.decisions: Decisions | None = None
+        self.means = GroupMeans(n, tuple(means)) if means else None
         self._binary = events or self._steps
         # Weight, loss, V squared, y, y squared, and the constant's loss, summed.
         self._totals = np.zeros(6)
@@ -146,8 +147,6 @@ class Column(Stateful):
         terms = np.column_stack([w, w * losses, w * v * v, w * y, w * y * y, still])
         # From left to right, so that the last digit depends neither on threads nor on where rounds are cut into calls.
         self._totals = np.cumsum(np.vstack([self._totals, terms]), axis=0)[-1]
-        if self.decisions is not None:
-            self.decisions.update_many(y, p, weights)
         scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)
         events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
         self._binary = self._binary and events and scored.once
@@ -187,15 +186,8 @@ class Column(Stateful):
 
     def emptied(self) -> "Column":
         """A column with the same settings and bins, without rounds."""
-        copy = Column(
-            *(audit.emptied() for audit in self._audits().values()),
-            label=self.label,
-            shown=20 if self.histograms is None else self.histograms.edges,
-            constant=self.constant,
-            fine=None if self.scores is None else self.scores.edges,
-            means=() if self.means is None else self.means.names,
-            parts=self._parts(),
-        )
+        audits = (audit.emptied() for audit in self._audits().values())
+        copy = Column(*audits, **self._settings(), fine=None if self.scores is None else self.scores.edges)
         if copy.histograms is not None and self.histograms is not None:
             copy.histograms.settle_as(self.histograms)
         return copy
@@ -311,14 +303,7 @@ class Column(Stateful):
     def to_state(self) -> Saved:
         """Settings, all that has been added up, and the audits without it."""
         arrays = self.arrays()
-        plain = {
-            "label": self.label,
-            "constant": self.constant,
-            "shown": None if self.histograms is None else self.histograms.edges.tolist(),
-            "means": [] if self.means is None else list(self.means.names),
-            "parts": list(self._parts()),
-            "shapes": {name: array.shape for name, array in arrays.items()},
-        }
+        plain = {"settings": self._settings(), "shapes": {name: array.shape for name, array in arrays.items()}}
         return Saved(plain, arrays, {name: audit.emptied().to_bytes() for name, audit in self._audits().items()})
 
     @classmethod
@@ -329,17 +314,10 @@ class Column(Stateful):
         plain, parts = packed.plain, packed.parts
         audits = [Audit.from_bytes(parts["audit"], property=property, hypotheses=hypotheses)]
         audits += [Audit.from_bytes(parts["linear"], property=property)] if "linear" in parts else []
-        column = cls(
-            *audits,
-            label=str(plain["label"]),
-            shown=20 if plain["shown"] is None else np.array(plain["shown"], dtype=np.float64),
-            constant=plain["constant"],
-            fine=np.zeros(0),
-            means=tuple(plain["means"]),
-            parts=plain["parts"],
-        )
+        settings = plain["settings"] | {"shown": np.array(plain["settings"]["shown"], dtype=np.float64)}
+        column = cls(*audits, **settings, fine=np.zeros(0))
         for name in PARTS:
-            if name not in plain["parts"]:
+            if name not in settings["parts"]:
                 setattr(column, name, None)
         loose = (".least", ".most", "clusters.id")
         shapes = {name: Shape(tuple(dims), finite=not name.endswith(loose)) for name, dims in plain["shapes"].items()}
@@ -349,6 +327,16 @@ class Column(Stateful):
             column.sample.check(part_of(arrays, "sample."), len(arrays["audit.count"]), *n_functions)
         column.restore(arrays)
         return column
+
+    def _settings(self) -> dict[str, Any]:
+        """What it was made with beside its audits, as plain data."""
+        return {
+            "label": self.label,
+            "constant": self.constant,
+            "shown": [] if self.histograms is None else self.histograms.edges.tolist(),
+            "means": () if self.means is None else self.means.names,
+            "parts": list(self._parts()),
+        }
 
     def _parts(self) -> dict[str, Any]:
         parts = {name: getattr(self, name) for name in PARTS}

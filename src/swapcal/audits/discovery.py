@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -153,15 +154,19 @@ class Subgroup(NamedTuple):
     found_bias: float
 
 
-class Discovery(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Discovery:
     """Subgroups, the confirmed ones first; leaks; and the share of the mean square of V that correcting them removes.
 
-    `explained` is measured on the half that was not searched; near 0, or below, where there is nothing to find.
+    `explained` is measured on the half that was not searched; near 0, or below, where there is nothing to find. rows:
+    how many were looked at. unit: of the biases; empty where they are means of V.
     """
 
     subgroups: tuple[Subgroup, ...]
     leaks: tuple[Leak, ...]
     explained: float
+    rows: int
+    unit: str = ""
 
     @property
     def confirmed(self) -> tuple[Subgroup, ...]:
@@ -241,7 +246,7 @@ def discover(
     subgroups.sort(key=lambda one: (not one.confirmed, one.p_value))
     before = float(w[second] @ v[second] ** 2)
     explained = 1.0 - float(w[second] @ left**2) / before if before > 0 else 0.0
-    return Discovery(tuple(subgroups), leaks, explained)
+    return Discovery(tuple(subgroups), leaks, explained, len(v))
 
 
 class _Pick(NamedTuple):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,6 @@ from swapcal.audits.intervals import (
     group_evidence,
 )
 from swapcal.audits.sums import Part, Positions, Scored, SumTable, added, grown
-from swapcal.errors import InvalidInput
-from swapcal.protocols import Rows
 from swapcal.typing import Float64Array, IntArray
 
 # --------
@@ -42,6 +41,7 @@ class ClusterSums(Part):
 
     Examples
     --------
+    >>> from swapcal.protocols import Rows
     >>> sums, rows = ClusterSums(2), Rows(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.ones(4))
     >>> v = np.array([0.5, 0.25, -1.0])
     >>> sums.add(Scored(v, v, v, np.zeros(3, dtype=np.int64), rows, clusters=np.array([7, 7, 8])))
@@ -119,109 +119,74 @@ class ClusterSums(Part):
 # --------
 # Groups over all their rows: mergeable sums, and the interval of each group's bias by the method that fits.
 
-N_BINS = len(CENTERS)
-PER_GROUP = ("rows", "size", "total", "squares", "forecasts")
-PER_BIN = ("counts", "ones")
+
+class BinarySums(NamedTuple):
+    """Of outcomes 0 and 1: rows and ones in each of the bins of `forecast_bins`, shape (26, groups); and sums of p."""
+
+    counts: Float64Array
+    ones: Float64Array
+    forecasts: Float64Array
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class GroupSums:
-    """What is known of each group: rows, sum of w |f|, of w f V, of its square; and for binary outcomes, per bin.
+    """What is known of each group: rows, sum of w |f|, of w f V, of its square; and `usual`, the mean of (w V)^2.
 
-    Parameters
-    ----------
-    n : int
-        Number of functions.
-    binary : bool
-        Whether V = p - y with y 0 or 1, each row counts once, and functions are groups (0 or 1): F2, which assumes
-        nothing. Otherwise F3, from 100 rows on.
-    clusters : bool
-        Whether rows hang together in clusters: F3 over clusters, from 30 of them on.
-
-    Notes
-    -----
-    Memory: 40 bytes a group, 456 where outcomes are binary, and 33 more with clusters.
+    binary: where V = p - y with y 0 or 1, each row counts once, and functions are groups (0 or 1): F2, which assumes
+    nothing. Otherwise F3, from 100 rows on. clusters: where rows hang together: F3 over these, from 30 of them on.
 
     Examples
     --------
+    >>> from swapcal.audits.sums import Sums
+    >>> from swapcal.protocols import Rows
     >>> rows = Rows(np.arange(2001), np.zeros(2000, dtype=np.int64), np.ones(2000))
-    >>> sums = GroupSums(1, binary=False)
-    >>> sums.add(rows, np.tile([0.3, 0.3, 0.3, -0.7], 500))
+    >>> cells = Sums(1)
+    >>> cells.add_many(np.zeros(2000), np.tile([0.3, 0.3, 0.3, -0.7], 500), rows)
+    >>> sums = group_sums(cells.table())
     >>> found = sums.bias(0.05)
     >>> sums.mean.round(3), found.low.round(3), found.high.round(3)
     (array([0.05]), array([0.02]), array([0.08]))
     """
 
-    def __init__(self, n: int, *, binary: bool, clusters: bool = False) -> None:
-        self.n, self.binary, self.clusters = n, binary, clusters
-        self.arrays = {name: np.zeros(n) for name in PER_GROUP}
-        if binary:
-            self.arrays |= {name: np.zeros((N_BINS, n)) for name in PER_BIN}
-        # Sum of (w V)^2 over all rows, and their number: the usual size of a term.
-        self._squares = np.zeros(2)
-        self._clusters = ClusterSums(n) if clusters else None
-
-    def add(
-        self,
-        rows: Rows,
-        v: Float64Array,
-        weights: Float64Array | None = None,
-        clusters: IntArray | None = None,
-    ) -> None:
-        """Add rows that are not binary: their groups, V, weights in [0, 1], numbers of clusters, equal ones together.
-
-        Those of binary outcomes come from the cells of an audit: `group_sums`.
-        """
-        if self.binary or self.clusters != (clusters is not None):
-            raise InvalidInput(
-                f"clusters must be given with every batch, or never; this one was made with {self.clusters}"
-            )
-        scored = Scored(v, v, v, np.zeros(0, dtype=np.int64), rows, weights=weights, clusters=clusters)
-        terms = {"rows": None, "size": scored.sizes, "total": scored.terms, "squares": scored.terms**2}
-        for name, each in terms.items():
-            self.arrays[name] += np.bincount(rows.indices, each, self.n)
-        self._squares += [float(scored.wv @ scored.wv), len(v)]
-        if self._clusters is not None:
-            self._clusters.add(scored)
-
-    def close(self) -> None:
-        """Close the cluster that is open, at the end of the stream."""
-        if self._clusters is not None:
-            self._clusters.close()
+    rows: Float64Array
+    size: Float64Array
+    total: Float64Array
+    squares: Float64Array
+    usual: float
+    binary: BinarySums | None
+    clusters: ClusterSums | None
 
     @property
     def mean(self) -> Float64Array:
         """Mean of V of each group: its bias as seen; NaN without rows."""
-        size: Float64Array = self.arrays["size"]
-        mean: Float64Array = np.divide(self.arrays["total"], size, out=np.full(self.n, np.nan), where=size > 0)
+        nothing = np.full(len(self.size), np.nan)
+        mean: Float64Array = np.divide(self.total, self.size, out=nothing, where=self.size > 0)
         return mean
 
     @property
     def exact(self) -> bool:
         """Whether intervals hold for any stream at any time, and not only for many rows or clusters."""
-        return self.binary and not self.clusters
+        return self.binary is not None and self.clusters is None
 
     def bias(self, delta: Float64Array | float) -> BiasInterval:
         """Interval of the bias of each group, each at error rate `delta`."""
-        a = self.arrays
-        if self.exact:
-            return group_bias(a["counts"], a["ones"], a["forecasts"], delta)
+        if self.binary is not None and self.clusters is None:
+            return group_bias(*self.binary, delta)
         return self._terms().bias(delta)
 
     def evidence(self, delta: float, tolerance: float = 0.0) -> LogWealth:
         """Log e-values of both sides; `delta`, the rate of one group, matters to asymptotic ones only."""
-        a = self.arrays
-        if self.exact:
-            return group_evidence(a["counts"], a["ones"], a["forecasts"], tolerance)
+        if self.binary is not None and self.clusters is None:
+            return group_evidence(*self.binary, tolerance)
         return self._terms().evidence(delta, tolerance)
 
     def _terms(self) -> Terms:
         """The terms of each group, and the usual square of one."""
-        a, square = self.arrays, self._squares[0] / max(self._squares[1], 1.0)
-        if self._clusters is None:
-            return Terms(a["rows"], a["total"], a["squares"], a["size"], square)
-        sums = self._clusters
-        usual = square * a["rows"] / np.maximum(sums.terms, 1.0)
-        return Terms(sums.terms, sums.total, sums.squares, a["size"], usual, clusters=True)
+        sums = self.clusters
+        if sums is None:
+            return Terms(self.rows, self.total, self.squares, self.size, self.usual)
+        usual = self.usual * self.rows / np.maximum(sums.terms, 1.0)
+        return Terms(sums.terms, sums.total, sums.squares, self.size, usual, clusters=True)
 
 
 # Probability with which anything at all is claimed that is not so.
@@ -281,7 +246,10 @@ class GroupBias:
 
 
 def group_sums(
-    table: SumTable, forecasts: Float64Array | None, centers: Float64Array, clusters: ClusterSums | None = None
+    table: SumTable,
+    forecasts: Float64Array | None = None,
+    centers: Float64Array | None = None,
+    clusters: ClusterSums | None = None,
 ) -> GroupSums:
     """The sums of groups over all their rows, from those of their cells.
 
@@ -291,35 +259,30 @@ def group_sums(
         Sums per place and group.
     forecasts : array, shape (places, groups), optional
         For binary V = p - y: sums of p in each cell. None: V has more than two values.
-    centers : array, shape (places,)
-        A forecast that stands for each place, fixed before any outcome.
+    centers : array, shape (places,), optional
+        For these a forecast that stands for each place, fixed before any outcome.
     clusters : ClusterSums, optional
-        Sums over clusters, closed.
+        Sums over clusters.
     """
-    n = table.xv.shape[1]
-    sums = GroupSums(n, binary=forecasts is not None, clusters=clusters is not None)
-    cells = {"rows": table.active, "size": table.weight, "total": table.xv, "squares": table.xvxv}
-    for name, each in cells.items():
-        sums.arrays[name] += each.sum(axis=0)
-    sums._squares += [float(table.vv.sum()), float(table.rounds.sum())]
-    if forecasts is not None:
-        bins = forecast_bins(centers)
-        sums.arrays["forecasts"] += forecasts.sum(axis=0)
-        np.add.at(sums.arrays["counts"], bins, table.active)
+    n, binary = table.xv.shape[1], None
+    if forecasts is not None and centers is not None:
+        bins, counts, ones = forecast_bins(centers), np.zeros((len(CENTERS), n)), np.zeros((len(CENTERS), n))
+        np.add.at(counts, bins, table.active)
         # Whole numbers, but for rounding of the sums.
-        np.add.at(sums.arrays["ones"], bins, np.clip(np.round(forecasts - table.xv), 0.0, table.active))
-    if clusters is not None:
-        sums._clusters = clusters.first(n)
-    return sums
+        np.add.at(ones, bins, np.clip(np.round(forecasts - table.xv), 0.0, table.active))
+        binary = BinarySums(counts, ones, forecasts.sum(axis=0))
+    rows, size, total, squares = (each.sum(axis=0) for each in (table.active, table.weight, table.xv, table.xvxv))
+    usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
+    return GroupSums(rows, size, total, squares, usual, binary, None if clusters is None else clusters.first(n))
 
 
 def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array) -> GroupBias:
     """Intervals at the shares of everybody and of the groups, and which of the groups are off."""
-    rows = sums.arrays["rows"]
+    rows, n = sums.rows, len(sums.rows)
     used = np.flatnonzero(rows[1:] > 0) + 1
     n_groups = max(len(used), 1)
     rate = ALPHA * SHARES["groups"]
-    delta = np.full(sums.n, rate / n_groups)
+    delta = np.full(n, rate / n_groups)
     delta[0] = ALPHA * SHARES["everybody"]
     bias = sums.bias(delta)
     here = rows > 0
@@ -327,14 +290,14 @@ def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array) 
     # An interval that holds nothing new says nothing: the mean itself always lies in it.
     low, high = (np.where(here, end, np.nan) for end in (np.minimum(bias.low, mean), np.maximum(bias.high, mean)))
     evidence = both_sides(sums.evidence(rate / n_groups), one_test=not sums.exact)
-    off = np.zeros(sums.n)
+    off = np.zeros(n)
     # e-BH calls every group whose interval leaves out 0 (the case k = 1); rounding at the very edge must not undo that.
     off[used] = discoveries(evidence[used], rate, n_groups) | (low[used] > 0) | (high[used] < 0)
     off[0] = float(here[0] and (low[0] > 0 or high[0] < 0))
     return GroupBias(
         names,
-        rows.copy(),
-        sums.arrays["size"].copy(),
+        rows,
+        sums.size,
         mean,
         low,
         high,
@@ -342,5 +305,5 @@ def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array) 
         off,
         error,
         exact=sums.exact,
-        clusters=sums.clusters,
+        clusters=sums.clusters is not None,
     )

@@ -446,8 +446,15 @@ class ErrorHistory:
     """
 
     def __init__(self) -> None:
-        self._due = FIRST
         self._noted: list[list[float]] = []
+
+    @property
+    def _due(self) -> int:
+        """Rounds after which the next note is due."""
+        due = FIRST
+        for _ in self._noted:
+            due = int(due * PACE)
+        return due
 
     def parts(self, n_rounds: int, known: npt.NDArray[np.bool_]) -> Iterator[slice]:
         """Parts of the next rows, cut where a note is due; `known` says which rows are rounds."""
@@ -464,7 +471,6 @@ class ErrorHistory:
     def note(self, n_rounds: int, *errors: float) -> None:
         """Keep the errors after so many rounds."""
         self._noted.append([float(n_rounds), *errors])
-        self._due = int(self._due * PACE)
 
     def series(self, n_rounds: int, *now: float) -> list[Float64Array]:
         """Rounds, and each error at these; the last entry is how it is `now`."""
@@ -475,13 +481,8 @@ class ErrorHistory:
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state, as arrays that may be saved; `restore` goes on from it."""
-        return {"noted": np.array(self._noted, dtype=np.float64), "due": np.array([float(self._due)])}
+        return {"noted": np.array(self._noted, dtype=np.float64)}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held; a ValueError where notes and the next one do not belong together."""
-        noted, due = arrays["noted"].tolist(), FIRST
-        for _ in noted:
-            due = int(due * PACE)
-        if arrays["due"].tolist() != [float(due)]:
-            raise ValueError("the next note of errors is due at another number of rounds")
-        self._noted, self._due = noted, due
+        """Go on from what `arrays` held."""
+        self._noted = arrays["noted"].tolist()

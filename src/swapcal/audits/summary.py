@@ -209,8 +209,7 @@ def _chance(column: "Column", table: SumTable, r: float) -> ChanceLevel:
     n_slots = int(table.slot.max(initial=-1)) + 1
     count, squares = np.zeros(n_slots), np.zeros((n_slots, table.xv.shape[1]))
     count[table.slot], squares[table.slot] = table.count, table.xvxv
-    sample = column.sample.renumbered(n_own) if n_linear else column.sample
-    return null_level(sample, count, squares, r, n_linear=n_linear)
+    return null_level(column.sample, count, squares, r, n_linear=n_linear)
 
 
 def _worst(cells: Cells, sure: npt.NDArray[np.bool_]) -> tuple[Cell, ...]:
@@ -264,12 +263,7 @@ def _witness(column: "Column", cells: Cells, near: Float64Array, r: float) -> st
 
 
 def _curves(
-    column: "Column",
-    histograms: Histograms,
-    outcomes: OutcomeBins,
-    table: SumTable,
-    bins: IntArray,
-    groups: GroupBias,
+    column: "Column", histograms: Histograms, outcomes: OutcomeBins, table: SumTable, bins: IntArray, groups: GroupBias
 ) -> dict[str, Curve]:
     """Reliability curves: of all rounds, and of the worst groups and the largest."""
     names, n_bins = column.audit.function_names, len(histograms.forecasts)

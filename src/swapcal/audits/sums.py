@@ -288,11 +288,7 @@ class Sums:
             arrays["xvxv"][slot, indices] += (x * wv) ** 2
 
     def add_many(
-        self,
-        values: Float64Array,
-        v: Float64Array,
-        contexts: Rows | Float64Array,
-        weights: Float64Array | None = None,
+        self, values: Float64Array, v: Float64Array, contexts: Rows | Float64Array, weights: Float64Array | None = None
     ) -> None:
         """Many rounds; contexts as sparse rows, or as an array of shape (rounds, n), of which no copy is made."""
         n_columns = int(contexts.indices.max(initial=-1)) + 1 if isinstance(contexts, Rows) else self.n

@@ -1,5 +1,6 @@
 """What every forecaster must be: pure in `predict`, exact in `save`, careful with what it is given."""
 
+import inspect
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.checks.rules import Rules, Trial, default_stream, expect, refuses, saved, state, takes_hints
+from swapcal.checks.rules import Rules, Trial, default_stream, expect, refusal, saved, snapshot
 
 _ROUNDS = 60
 # A stream of ten times this length must not make the state larger by a number for each round.
@@ -43,7 +44,7 @@ def check_forecaster(
     """
     first = make()
     reader = type(first).load if load is None and hasattr(type(first), "load") else load
-    hinted = (False, True) if takes_hints(first) else (False,)
+    hinted = (False, True) if "hint" in inspect.signature(first.predict).parameters else (False,)
     for each in [default_stream(first, 10 * _LONG, hinted=h) for h in hinted] if stream is None else [stream]:
         ForecasterRules(first, make, reader if reader is not None else _unable, each).apply()
 
@@ -54,17 +55,6 @@ def _unable(file: io.BytesIO) -> Any:
 
 def _first_difference(one: list[float], two: list[float]) -> int:
     return next((t for t, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
-
-
-def _refusal(forecaster: Any) -> Callable[..., None]:
-    """What expects that calls are refused, each said in words before it, and leave the forecaster as it is now."""
-    before = state(forecaster)
-
-    def expect_refused(what: str, call: Callable[..., object], *arguments: Any, **options: Any) -> None:
-        expect(refuses(call, *arguments, **options), f"{what} was taken")
-        expect(state(forecaster) == before, f"{what} was refused, and changed the state")
-
-    return expect_refused
 
 
 @dataclass(frozen=True)
@@ -124,9 +114,9 @@ class ForecasterRules(Rules[Any]):
         Many run side by side, one for each product or place.
         """
         one, two = self.make(), self.make()
-        before = state(two)
+        before = snapshot(two)
         self.stream.play(one, 0, _ROUNDS)
-        expect(state(two) == before, "teaching one has changed another from the same factory")
+        expect(snapshot(two) == before, "teaching one has changed another from the same factory")
 
     def arguments_are_copied(self) -> None:
         """Changing an array after it was passed to `predict` or `run` changes nothing, and no array is written to.
@@ -148,11 +138,11 @@ class ForecasterRules(Rules[Any]):
         handed.run(one, 20, _ROUNDS)
         for array, original in zip(handed, stream, strict=True):
             expect(array is None or np.array_equal(array, original[:_ROUNDS]), "run wrote to an array")  # type: ignore[index]
-        before = state(one)
+        before = snapshot(one)
         for part in handed:
             if part is not None:
                 part[:] = 0.123
-        expect(state(one) == before, "changing an array after run has changed the state")
+        expect(snapshot(one) == before, "changing an array after run has changed the state")
 
     def run_is_the_loop(self) -> None:
         """`run` gives the forecasts of the loop, to the last bit, whole or in parts, and leaves the same state.
@@ -176,18 +166,18 @@ class ForecasterRules(Rules[Any]):
             if t in (0, 1, 2, 3, 5, 8, 13, 21, 29):
                 pending = stream.predict(forecaster, t + 100)
                 again = self.load(io.BytesIO(saved(forecaster)))
-                expect(state(again) == state(forecaster), f"the loaded state is not the saved one after {t} rounds")
+                expect(snapshot(again) == snapshot(forecaster), f"the loaded state is another one after {t} rounds")
                 for each in (forecaster, again):
                     each.update(pending, float(stream.labels[t + 100]))
                 values = [stream.play(each, t + 200, t + 210) for each in (forecaster, again)]
                 expect(values[0] == values[1], f"forecasts differ after saving in round {t}")
-                expect(state(again) == state(forecaster), f"states differ ten rounds after saving in round {t}")
+                expect(snapshot(again) == snapshot(forecaster), f"states differ ten rounds after saving in round {t}")
             stream.play(forecaster, t, t + 1)
         file = saved(forecaster)
         first, second = self.load(io.BytesIO(file)), self.load(io.BytesIO(file))
-        before = state(second)
+        before = snapshot(second)
         stream.play(first, 0, _ROUNDS)
-        expect(state(second) == before, "teaching one has changed another loaded from the same file")
+        expect(snapshot(second) == before, "teaching one has changed another loaded from the same file")
 
     def outcomes_come_in_any_order(self) -> None:
         """Outcomes are taken in any order, and some may never come.
@@ -212,7 +202,7 @@ class ForecasterRules(Rules[Any]):
         forecasts = [stream.predict(forecaster, t) for t in range(3)]
         for t in (1, 0, 2):
             forecaster.update(forecasts[t], float(stream.labels[t]))
-        refused = _refusal(forecaster)
+        refused = refusal(forecaster)
         for forecast in forecasts:
             refused("a second outcome", forecaster.update, forecast, float(stream.labels[0]))
 
@@ -224,7 +214,7 @@ class ForecasterRules(Rules[Any]):
         forecaster, other, stream = self.make(), self.make(), self.stream
         stream.predict(forecaster, 0)
         strangers: list[Any] = [stream.predict(other, 0), None, 0.5, "forecast", {}]
-        refused = _refusal(forecaster)
+        refused = refusal(forecaster)
         for what in strangers:
             refused(f"an outcome for {what!r}", forecaster.update, what, float(stream.labels[0]))
 
@@ -237,10 +227,8 @@ class ForecasterRules(Rules[Any]):
         predict, update, run = forecaster.predict, forecaster.update, forecaster.run
         stream.play(forecaster, 0, 10)
         forecast = stream.predict(forecaster, 10)
-        refused = _refusal(forecaster)
-        x, y, options = stream.contexts[:12], stream.labels[:12], stream.options(0)
-        more = {} if stream.hints is None else {"hints": stream.hints[:12]}
-        more |= {} if stream.features is None else {"features": stream.features[:12]}
+        refused = refusal(forecaster)
+        (x, y, more), options = stream.arrays(0, 12), stream.options(0)
         for wrong in (np.nan, np.inf, -np.inf):
             spoiled, labels = x.copy(), y.copy()
             spoiled[11, -1], labels[11] = wrong, wrong
@@ -270,7 +258,7 @@ class ForecasterRules(Rules[Any]):
         sizes = []
         for start, stop in ((0, _LONG), (_LONG, 10 * _LONG)):
             self.stream.run(forecaster, start, stop)
-            sizes.append(sum(map(len, state(forecaster).values())))
+            sizes.append(sum(map(len, snapshot(forecaster).values())))
         first, last = sizes
         bounded = last - first < 8 * 9 * _LONG or last < 4 * first
         expect(bounded, f"after {_LONG} rounds it takes {first} bytes, after {10 * _LONG} {last}")

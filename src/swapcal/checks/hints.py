@@ -2,22 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from swapcal import inputs, learners
-from swapcal.checks.rules import (
-    Rules,
-    copied,
-    expect,
-    expect_members,
-    expect_plain,
-    expect_state,
-    refuses,
-    same,
-    sample_rows,
-)
+from swapcal.checks.rules import Rules, expect, expect_plain, expect_role, expect_saved, refusal, sample_rows, snapshot
 from swapcal.learners import Learner
 from swapcal.properties import Expectile, Mean, Quantile
 from swapcal.protocols import Elicitable, HintState, LearningHint, Row
@@ -58,6 +49,11 @@ def _forecasts(state: HintState, cases: list[_HintRound]) -> list[float]:
     return [state.said(case.row, case.features, case.base)[0] for case in cases]
 
 
+def _learn(state: HintState, cases: list[_HintRound]) -> None:
+    for case in cases:
+        state.update(*case)
+
+
 class HintRules(Rules[LearningHint]):
     """What every learning hint must be: pure forecasts inside the domain, and a state that is saved exactly."""
 
@@ -67,7 +63,7 @@ class HintRules(Rules[LearningHint]):
         The forecaster uses all of them.
         """
         for part, role in ((self.part, LearningHint), (self.part.start(Mean(), _INPUTS), HintState)):
-            expect_members(part, role, type(part).__name__)
+            expect_role(part, role, type(part).__name__)
         n_features = self.part.n_features
         expect(isinstance(n_features, int) and n_features >= 0, f"n_features is {n_features!r}")
 
@@ -93,9 +89,9 @@ class HintRules(Rules[LearningHint]):
         """
         state = self._taught(Mean())
         cases = self._stream(Mean(), 10, seed=3)
-        before, values = copied(state.arrays()), [case.row.values.copy() for case in cases]
+        before, values = snapshot(state), [case.row.values.copy() for case in cases]
         expect(_forecasts(state, cases) == _forecasts(state, cases), "the same round has two forecasts")
-        expect(same(state.arrays(), before), "the state has changed")
+        expect(snapshot(state) == before, "the state has changed")
         same_values = (np.array_equal(case.row.values, v) for case, v in zip(cases, values, strict=True))
         expect(all(same_values), "a context was changed")
 
@@ -118,17 +114,16 @@ class HintRules(Rules[LearningHint]):
         One description of a hint serves many forecasters, and callers reuse their arrays.
         """
         one, two = self.part.start(Mean(), _INPUTS), self.part.start(Mean(), _INPUTS)
-        before = copied(two.arrays())
+        before = snapshot(two)
         cases = self._stream(Mean(), 10, seed=6)
-        for case in cases:
-            one.update(*case)
-        expect(same(two.arrays(), before), "updating the one has changed the other")
-        after = copied(one.arrays())
+        _learn(one, cases)
+        expect(snapshot(two) == before, "updating the one has changed the other")
+        after = snapshot(one)
         for case in cases:
             case.row.values[:] = 0.123
             if case.features is not None:
                 case.features[:] = 0.456
-        expect(same(one.arrays(), after), "changing an array after update has changed the state")
+        expect(snapshot(one) == after, "changing an array after update has changed the state")
 
     def states_are_saved_exactly(self) -> None:
         """`restore` continues from `arrays` to the last bit, and shares nothing with them.
@@ -136,16 +131,9 @@ class HintRules(Rules[LearningHint]):
         A loaded forecaster has to draw the forecasts that the original would have drawn.
         """
         for each in _PROPERTIES:
-            state, again = self._taught(each), self.part.start(each, _INPUTS)
-            expect_state(state.arrays())
-            handed, before = copied(state.arrays()), copied(state.arrays())
-            again.restore(handed)
-            for case in self._stream(each, 12, seed=5):
-                expect(_forecasts(again, [case]) == _forecasts(state, [case]), "forecasts differ after restore")
-                state.update(*case)
-                again.update(*case)
-            expect(same(state.arrays(), again.arrays()), "the same rounds lead to another state")
-            expect(same(handed, before), "updating changed the arrays that were restored from")
+            cases = self._stream(each, 12, seed=5)
+            answers, learn = partial(_forecasts, cases=cases), partial(_learn, cases=cases)
+            expect_saved(self._taught(each), self.part.start(each, _INPUTS), answers, learn)
 
     def bad_input_changes_nothing(self) -> None:
         """NaN and infinities in label, base or features are refused with a `SwapcalError`, and the state stays.
@@ -154,27 +142,22 @@ class HintRules(Rules[LearningHint]):
         """
         state = self._taught(Mean())
         row, features, _, y = self._stream(Mean(), 4, seed=7)[3]
-        before = copied(state.arrays())
+        refused = refusal(state)
         for wrong in (np.nan, np.inf, -np.inf):
-            attempts: list[tuple[str, Callable[..., object], tuple[Any, ...]]] = [
-                ("update with the label", state.update, (row, features, 0.5, wrong)),
-                ("update with the base", state.update, (row, features, wrong, y)),
-                ("forecast with the base", state.said, (row, features, wrong)),
-            ]
+            refused(f"update with the label {wrong}", state.update, row, features, 0.5, wrong)
+            refused(f"update with the base {wrong}", state.update, row, features, wrong, y)
+            refused(f"forecast with the base {wrong}", state.said, row, features, wrong)
             if features is not None:
                 bad = np.full(len(features), wrong)
-                attempts.append(("update with features", state.update, (row, bad, 0.5, y)))
-                attempts.append(("forecast with features", state.said, (row, bad, 0.5)))
-            for what, call, arguments in attempts:
-                expect(refuses(call, *arguments), f"{what} {wrong} was taken")
-                expect(same(state.arrays(), before), f"{what} {wrong} was refused, and changed the state")
+                refused(f"update with features {wrong}", state.update, row, bad, 0.5, y)
+                refused(f"forecast with features {wrong}", state.said, row, bad, 0.5)
 
     def memory_is_bounded(self) -> None:
         """A stream ten times as long makes the state no larger.
 
         A hint runs beside a forecaster for as long as that does.
         """
-        sizes = [sum(a.nbytes for a in self._taught(Mean(), rounds).arrays().values()) for rounds in (30, 300)]
+        sizes = [sum(map(len, snapshot(self._taught(Mean(), rounds)).values())) for rounds in (30, 300)]
         expect(sizes[0] == sizes[1], f"after 30 rounds it takes {sizes[0]} bytes, after 300 {sizes[1]}")
 
     def spec_is_plain(self) -> None:
@@ -197,8 +180,7 @@ class HintRules(Rules[LearningHint]):
 
     def _taught(self, property: Elicitable, n_rounds: int = 30) -> HintState:
         state = self.part.start(property, _INPUTS)
-        for case in self._stream(property, n_rounds, seed=1):
-            state.update(*case)
+        _learn(state, self._stream(property, n_rounds, seed=1))
         return state
 
 
@@ -279,7 +261,7 @@ class LearnerRules(Rules[Learner]):
         `Oracle` uses all of them; the audit knows the class by its dual.
         """
         learner = self.part
-        expect_members(learner, Learner)
+        expect_role(learner, Learner)
         expect(isinstance(learner.n, int) and learner.n >= 1, f"its length n is {learner.n!r}")
         expect(isinstance(learner.odd, bool), f"odd is {learner.odd!r}")
         expect(learner.dual in ("max", "euclidean"), f"its dual is {learner.dual!r}")

@@ -102,7 +102,7 @@ def missing(part: object, role: type) -> list[str]:
     return [name for name in members(role) if not hasattr(part, name)]
 
 
-def expect_members(part: object, role: type, who: str = "it") -> None:
+def expect_role(part: object, role: type, who: str = "it") -> None:
     """A part has every member of its role."""
     lacking = missing(part, role)
     expect(not lacking, f"{who} has no {', '.join(lacking)}")
@@ -115,6 +115,17 @@ def refuses(call: Callable[..., object], *arguments: Any, **options: Any) -> boo
     except SwapcalError:
         return True
     return False
+
+
+def refusal(part: Any) -> Callable[..., None]:
+    """What expects that calls are refused, each said in words before it, and leave the part as it is now."""
+    before = snapshot(part)
+
+    def expect_refused(what: str, call: Callable[..., object], *arguments: Any, **options: Any) -> None:
+        expect(refuses(call, *arguments, **options), f"{what} was taken")
+        expect(snapshot(part) == before, f"{what} was refused, and changed the state")
+
+    return expect_refused
 
 
 def expect_plain(spec: Spec, from_spec: Callable[[Spec], P] | None = None) -> P | None:
@@ -135,22 +146,34 @@ def expect_plain(spec: Spec, from_spec: Callable[[Spec], P] | None = None) -> P 
     return again
 
 
-def expect_state(arrays: dict[str, Float64Array]) -> None:
-    """A state is a dictionary of finite float64 arrays, as a state file holds them."""
+def expect_saved(part: Any, again: Any, answers: Callable[[Any], list[float]], learn: Callable[[Any], None]) -> None:
+    """`restore` makes a fresh part go on from `arrays` to the last bit, and shares nothing with them.
+
+    They are a dictionary of finite float64 arrays, as a state file holds them.
+    """
+    arrays = part.arrays()
     expect(isinstance(arrays, dict) and arrays, f"arrays() gave {type(arrays).__name__}, or nothing in it")
     for name, array in arrays.items():
         expect(isinstance(array, np.ndarray) and array.dtype == np.float64, f"arrays()[{name!r}] is not float64")
         expect(np.isfinite(array).all(), f"arrays()[{name!r}] is not finite")
+    handed, before = {name: array.copy() for name, array in arrays.items()}, snapshot(part)
+    again.restore(handed)
+    expect(answers(again) == answers(part), "answers differ after restore")
+    for each in (part, again):
+        learn(each)
+    expect(answers(again) == answers(part), "answers differ some rounds after restore")
+    expect(snapshot(again) == snapshot(part), "the same rounds lead to another state")
+    unchanged = {name: array.tobytes() for name, array in handed.items()} == before
+    expect(unchanged, "learning changed the arrays that were restored from")
 
 
-def copied(arrays: dict[str, Float64Array]) -> dict[str, Float64Array]:
-    """The arrays as they are now."""
-    return {name: array.copy() for name, array in arrays.items()}
-
-
-def same(one: dict[str, Float64Array], two: dict[str, Float64Array]) -> bool:
-    """Whether two states are equal to the last bit."""
-    return one.keys() == two.keys() and all(one[k].tobytes() == two[k].tobytes() for k in one)
+def expect_bound(bound: Callable[[int, float], float], low: float) -> None:
+    """A bound, of rounds and delta, is finite and at least `low`, and grows with rounds and as delta gets smaller."""
+    by_rounds = [bound(t, 0.05) for t in (1, 10, 100, 10_000, 1_000_000)]
+    by_delta = [bound(10_000, delta) for delta in (1.0, 0.5, 0.05, 1e-9, 1e-200)]
+    for name, values in (("rounds", by_rounds), ("1 / delta", by_delta)):
+        expect(np.isfinite(values).all() and min(values) >= low, f"it is {values}")
+        expect(np.diff(values).min() >= 0.0, f"it falls with {name}: {values}")
 
 
 def sample_rows(n: int, n_rows: int, seed: int) -> list[Row]:
@@ -222,11 +245,14 @@ class Trial(NamedTuple):
 
     def run(self, forecaster: Any, start: int, stop: int) -> list[float]:
         """The same rounds in one call."""
-        part = slice(start, stop)
-        options = {} if self.hints is None else {"hints": self.hints[part]}
-        if self.features is not None:
-            options["features"] = self.features[part]
-        return [float(value) for value in forecaster.run(self.contexts[part], self.labels[part], **options)]
+        x, y, more = self.arrays(start, stop)
+        return [float(value) for value in forecaster.run(x, y, **more)]
+
+    def arrays(self, start: int, stop: int) -> tuple[Float64Array, Float64Array, dict[str, Float64Array]]:
+        """What `run` is given for these rounds: contexts, labels, and its further arguments."""
+        contexts, labels, *more = (None if each is None else each[start:stop] for each in self)
+        named = {name: each for name, each in zip(("hints", "features"), more, strict=True) if each is not None}
+        return contexts, labels, named  # type: ignore[return-value]
 
 
 def default_stream(forecaster: Any, n_rounds: int, *, hinted: bool) -> Trial:
@@ -249,11 +275,6 @@ def default_stream(forecaster: Any, n_rounds: int, *, hinted: bool) -> Trial:
     return Trial(contexts, labels, hints, rng.normal(size=(n_rounds, k)) if k else None)
 
 
-def takes_hints(forecaster: Any) -> bool:
-    """Whether `predict` has a parameter `hint`."""
-    return "hint" in inspect.signature(forecaster.predict).parameters
-
-
 def saved(forecaster: Any) -> bytes:
     """What `save` writes."""
     buffer = io.BytesIO()
@@ -261,15 +282,13 @@ def saved(forecaster: Any) -> bytes:
     return buffer.getvalue()
 
 
-# What a forecaster holds at some moment: what it writes, or its pickled attributes where it writes nothing.
-Snapshot = dict[str, bytes]
+def snapshot(part: Any) -> dict[str, bytes]:
+    """What a part holds, to be compared with what it holds at another moment: what `save` writes, or its `arrays`.
 
-
-def state(forecaster: Any) -> Snapshot:
-    """What `save` writes, to be compared with what it writes at another moment.
-
-    Of a forecaster without `save`, its attributes are pickled instead: they are compared and never read.
+    Of one that has neither, the attributes are pickled instead: they are compared and never read.
     """
-    if not hasattr(forecaster, "save"):
-        return {name: pickle.dumps(value) for name, value in vars(forecaster).items()}
-    return {"file": saved(forecaster)}
+    if hasattr(part, "save"):
+        return {"file": saved(part)}
+    if hasattr(part, "arrays"):
+        return {name: array.tobytes() for name, array in part.arrays().items()}
+    return {name: pickle.dumps(value) for name, value in vars(part).items()}

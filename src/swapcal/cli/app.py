@@ -1,22 +1,351 @@
-"""The command `swapcal`: its subcommands, one module each.
+"""The command `swapcal` and its subcommands: options, most of them made from the fields of `TaskConfig`, to calls.
 
 Whatever takes time to import is imported by the command that needs it, so that `--help` answers at once.
 """
 
 import codecs
+import inspect
 import io
 import os
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from swapcal.cli.commands import AsJson, TaskCommand, audit, run, watch
 from swapcal.cli.serve import serve
-from swapcal.cli.terminal import HELP, error_boundary, needs, stop
-from swapcal.text.numbers import printable
+from swapcal.cli.terminal import (
+    HELP,
+    afterwards,
+    error_boundary,
+    following,
+    interruptible,
+    listen_alone,
+    needs,
+    stop,
+)
+from swapcal.errors import InvalidInput
+from swapcal.tasks.config import TaskConfig, kind_of, parse_columns, read_toml
+from swapcal.text.numbers import counted, printable
+
+File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="TOML file with options by name (y = 'late'); those given here win.")
+]
+FailAbove = Annotated[
+    str | None,
+    typer.Option(
+        help="Exit with 1 if a group is off beyond doubt by more than this: points of probability or coverage, else "
+        "units of the outcome. groups:N counts groups off; rms:X takes the root mean square bias of all cells."
+    ),
+]
+Page = Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+_FIELDS = {each.name: each for each in fields(TaskConfig)}
+
+
+def configured(chosen_names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take fields of `TaskConfig` as options, in the place of its parameter `options`.
+
+    Parameters
+    ----------
+    chosen_names : str
+        The fields, between blanks, in the order of the help.
+    **helps : str
+        Other helps than those of the fields.
+
+    Returns
+    -------
+    callable
+        A decorator. The command gets the options that were given, by name, as its argument `options`.
+    """
+    chosen = [_FIELDS[name] for name in chosen_names.split()]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command).parameters.values())
+        at = next(k for k, each in enumerate(own) if each.name == "options")
+        chosen_parameters = [_parameter(each, helps.get(each.name)) for each in chosen]
+
+        def called(**values: Any) -> None:
+            options = {each.name: values.pop(each.name) for each in chosen}
+            command(**values, options={name: value for name, value in options.items() if value is not None})
+
+        called.__doc__, called.__name__ = command.__doc__, command.__name__
+        parameters = [*own[:at], *chosen_parameters, *own[at + 1 :]]
+        keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+        called.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+        called.__annotations__ = {each.name: each.annotation for each in keyword}
+        return called
+
+    return decorate
+
+
+def _parameter(field: "Field[Any]", help: str | None) -> inspect.Parameter:
+    """An option that is None where it was not given, so that a file of options can say it."""
+    more = dict(field.metadata)
+    usual = field.default
+    shown = usual if isinstance(usual, (int, float, str)) and not isinstance(usual, bool) else False
+    kind: Any = kind_of(field) or str
+    flags = more.pop("flags", (f"--{field.name}",))
+    usual_help = more.pop("help")
+    option = typer.Option(
+        *flags, help=help or usual_help, show_default=str(shown) if shown is not False else False, **more
+    )
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def task_config(file: Path | None, options: Mapping[str, Any], **more: Any) -> TaskConfig:
+    """What is asked: by the file, and by the options that were given, which go before it."""
+    return TaskConfig.from_mapping({**read_toml(file), **options, **more})
+
+
+def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of forecasts that are audited, one or several."""
+    named = {**read_toml(file), **options}
+    p = named.get("p", named.get("hint"))
+    if not p:
+        raise InvalidInput("an audit needs the column of forecasts: give p= (--p)")
+    return parse_columns(p) if isinstance(p, str) else tuple(p)
+
+
+class TaskCommand(TyperCommand):
+    """A command whose help names the properties there are, which are looked up when somebody reads it."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """As usual, with the names."""
+        from swapcal.properties import names
+
+        option: Any = next(each for each in self.params if each.name == "property")
+        option.help = f"{names()}."
+        super().format_options(ctx, formatter)
+
+
+# --------
+# `swapcal run`: forecasts for every row, and what they are worth beside the model's own.
+
+
+@configured(
+    "y p groups categories linear property interval classes low high positive weight learn horizon time known delay "
+    "order later id seed trust levels jitter bins r costs limit by"
+)
+def run(
+    file: File,
+    options: dict[str, Any],
+    config: ConfigFile = None,
+    outcomes: Annotated[
+        str | None, typer.Option(help="A second file with outcomes of rows that were blank; needs --id.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Forecasts of all rows: .csv, .jsonl or .parquet.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an --out that is there already.")] = False,
+    state: Annotated[Path | None, typer.Option(help="Keeps how far it is; the same command then goes on.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
+    processes: Annotated[int | None, typer.Option(min=1, help="With --by: how many; else one for each core.")] = None,
+    report: Page = None,
+    json: AsJson = False,
+    fail_above: FailAbove = None,
+) -> None:
+    """Forecast every row from the rows before it; before and after beside each other.
+
+    Rows without an outcome are forecast and not learned from. With --state, a run that was stopped or killed at any
+    moment goes on with the same command, no row lost and none twice; when it is done, rows that were added to the file
+    since are next. With --later, outcomes that were blank and have been filled in since are learned from first, once
+    each, and rows that were forecast keep their forecasts; --outcomes takes them from a second file. Without --out
+    there is only the summary. With --by store every store has a forecaster of its own, and a process for each core
+    plays its share of them.
+
+    With --interval 0.9 the output has a lower and an upper end for each row, with --classes a probability for each
+    class, the likeliest class and how sure that is.
+
+    Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
+
+    Example: swapcal run scores.csv --y late --p score --groups carrier,origin --out better.csv --state run.state
+    """
+    with error_boundary() as stopped:
+        needs("rich", "the tables")
+        from swapcal.cli.output import show
+        from swapcal.tables.records import read
+        from swapcal.tasks.by_key import ByKey, run_by_key
+        from swapcal.tasks.checkpoint import check_distinct, check_page
+        from swapcal.tasks.result import parse_threshold
+        from swapcal.tasks.runner import TASKS, run
+
+        listen_alone()
+        task = task_config(config, options)
+        if fail_above is not None:
+            parse_threshold(fail_above)
+        check_page(report)
+        files: dict[str, Any] = {"out": out, "state": state, "fresh": fresh, "overwrite": overwrite}
+        files |= {"outcomes": outcomes, "say": lambda sentence: typer.echo(printable(sentence), err=True)}
+        if task.by is not None:
+            with interruptible() as stop:
+                result = run_by_key(file, task, processes=processes, stop=stop, **files)
+        else:
+            records = read(file, columns=task.columns, whole_lines=state is not None)
+            named = {"the input": records.file, "the output": out, "the state": state, "the page": report}
+            check_distinct({**named, "the second file of outcomes": outcomes})
+            doing, after = TASKS[task.task].doing, afterwards(out, state)
+            with following(records, doing, stopped, after) as progress, interruptible() as stop:
+                result = run(records, task, progress=progress, stop=stop, **files)
+        if isinstance(result, ByKey):
+            if report is None and not json and fail_above is None:
+                for sentence in result.sentences():
+                    typer.echo(printable(sentence))
+                return
+            result, out = result.result(file, task), None
+        last = None if out is None else f"The forecasts of all {result.counts.rows:,} rows are in {out}"
+        show(result, report=report, json=json, fail_above=fail_above, last=last)
+
+
+# --------
+# `swapcal audit`: whether forecasts can be trusted for everybody.
+
+
+@configured(
+    "y p groups categories linear property low high positive weight bins r costs limit time cluster",
+    p="Column of forecasts; several (a,b,c) are compared with the first.",
+    linear="Columns of numbers: all linear functions of them.",
+    bins="Round forecasts to so many equal bins; else up to 200 values as they are, or about 48 bins.",
+    time="Column of times, rows sorted by it: since when; rows of a day count together.",
+)
+def audit(
+    files: Annotated[
+        list[str], typer.Argument(help="CSV, Parquet or JSON lines; - for standard input. With --merge, several.")
+    ],
+    options: dict[str, Any],
+    config: ConfigFile = None,
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Search all columns for subgroups with bias that nobody listed.")
+    ] = False,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="One audit over several files, and over audits that --save has kept.")
+    ] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="With --merge: keep the sums in a file (.audit) that can be added to others.")
+    ] = None,
+    report: Page = None,
+    json: AsJson = False,
+    fail_above: FailAbove = None,
+) -> None:
+    """Can these forecasts be trusted for everybody? A verdict in words, and every group with its bias.
+
+    Rows without an outcome or without a forecast are counted and not scored. The file is read twice. With --fail-above
+    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points beyond
+    doubt, so it does not fail by chance.
+
+    Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
+
+    With --merge every file is audited by itself, and the audits are added up: swapcal audit monday.parquet
+    tuesday.parquet --merge --y late --p score --save both.audit. Such files add up, too, whoever made them.
+
+    Example: swapcal audit scores.csv --y late --p score --groups carrier,origin,carrier*origin
+    """
+    with error_boundary() as stopped:
+        needs("rich", "the tables")
+        from swapcal.cli.output import show
+        from swapcal.tables.records import RereadableSource
+        from swapcal.tasks import audit as auditing
+        from swapcal.tasks.checkpoint import check_distinct, check_page
+        from swapcal.tasks.result import parse_threshold
+
+        listen_alone()
+        models = model_columns(config, options)
+        question = task_config(config, options, p=models[0])
+        if fail_above is not None:
+            parse_threshold(fail_above)
+        check_page(report)
+        several, columns = len(models) > 1, question.columns
+        if merge:
+            refused = {name: getattr(question, name) for name in ("costs", "time", "cluster")}
+            if names := [f"--{name}" for name, value in {"discover": discover, **refused}.items() if value]:
+                raise InvalidInput(f"--merge goes without {', '.join(names)}: sums do not tell that, rows do")
+            if several:
+                raise InvalidInput("--merge adds up audits of one model at a time: name one column in --p")
+            total = auditing.merge_audits(files, question, save=save)
+            source = files[0] if len(files) == 1 else counted(len(files), "file")
+            result = auditing.merged_result(total, source=source, config=question)
+        else:
+            if len(files) > 1 or save is not None:
+                raise InvalidInput("several files, and --save, need --merge, which adds up their audits")
+            if several and discover:
+                raise InvalidInput("--discover searches for one model at a time; name one column in --p")
+            columns = None if discover or columns is None else (*columns, *models[1:])
+            n_passes = 2 * len(models) + 2 if several else 3 if discover else 2
+            passes = RereadableSource(files[0], columns, n_passes=n_passes)
+            check_distinct({"the input": passes.file, "the page": report})
+            with following(passes, "comparing" if several else "auditing", stopped) as progress:
+                if several:
+                    result = auditing.compare(passes, question, models, progress=progress)
+                else:
+                    result = auditing.audit(passes, question, discover=discover, progress=progress)
+        show(result, report=report, json=json, fail_above=fail_above)
+
+
+# --------
+# `swapcal watch`: alarms while a stream goes by.
+
+ALARMED = 1
+
+
+@configured(
+    "y p groups categories property low high positive time cluster limit",
+    p="Column of forecasts.",
+    time="Column of times, which alarms then tell.",
+    cluster="Column by which rows hang together (a day), sorted by it.",
+)
+def watch(
+    file: File,
+    options: dict[str, Any],
+    config: ConfigFile = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0.0, help="Bias that is no matter, in the unit of the outcome (0.02: 2 points).")
+    ] = 0.0,
+    alpha: Annotated[
+        float | None, typer.Option(help="Probability of ever a false alarm; 0.01 unless --every is given.")
+    ] = None,
+    every: Annotated[float | None, typer.Option(help="Or: rows in which there is one false alarm on average.")] = None,
+    settle: Annotated[int, typer.Option(min=1, help="Rows at the start that settle range and groups.")] = 1_000,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for lines that are added to the file.")] = False,
+    first: Annotated[bool, typer.Option("--first", help="End at the first alarm.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each alarm.")] = False,
+) -> None:
+    """Say which group's forecasts have gone wrong, as soon as that is sure.
+
+    One may look after every row: with --alpha 0.01 there is ever a false alarm in one stream of a hundred, whatever
+    the stream does. Alarms are lines on standard output. A file of CSV or JSON lines may grow while it is watched.
+
+    Exit codes: 0 no alarm, 1 an alarm, 2 bad input, 130 stopped with Ctrl-C.
+
+    Example: swapcal watch scores.csv --y late --p score --groups carrier --tolerance 0.02 --follow --json
+    """
+    with error_boundary() as stopped:
+        from swapcal.cli.output import plain
+        from swapcal.tables.records import growing_batches, read
+        from swapcal.tasks.watch import watch as alarms_of
+
+        question = task_config(config, options, prefix=settle)
+        grows = follow or file == "-"
+        batches = (
+            growing_batches(file, question.columns, follow=follow) if grows else read(file, columns=question.columns)
+        )
+        stopped[:] = [f"stopped watching {file}"]
+        n_alarms = 0
+        for alarm in alarms_of(batches, question, tolerance=tolerance, alpha=alpha, every=every, source=file):
+            n_alarms += 1
+            typer.echo(plain(alarm) if json else alarm["message"])
+            if first:
+                break
+        if n_alarms:
+            raise typer.Exit(ALARMED)
+        if not json:
+            typer.echo("no alarm")
+
 
 # --------
 # `swapcal bench`: the measurements of what is claimed, where the benchmarks are installed.
@@ -28,10 +357,7 @@ def bench(context: typer.Context) -> None:
     Example: swapcal bench paper --out results
     """
     if find_spec("swapcal_benchmarks") is None:
-        stop(
-            "the benchmarks are a package beside swapcal and are not installed here: in a copy of the repository, run  "
-            "pip install ./benchmarks  (or make install)"
-        )
+        stop("the benchmarks are not installed: in a copy of the repository, run  pip install ./benchmarks")
     from swapcal_benchmarks.commands import bench as installed
 
     command = typer.main.get_command(installed)

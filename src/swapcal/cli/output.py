@@ -80,9 +80,8 @@ def save_page(result: Result, path: Path) -> Path:
     try:
         from swapcal.report.page import write
     except ImportError as error:
-        raise MissingExtra(
-            f"the page needs {error.name or 'more packages'}: install with  pip install 'swapcal[cli]'"
-        ) from None
+        name = error.name or "more packages"
+        raise MissingExtra(f"the page needs {name}: install with  pip install 'swapcal[cli]'") from None
     try:
         write(result, path)
     except OSError as error:

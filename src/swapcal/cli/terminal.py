@@ -82,10 +82,8 @@ def error_boundary() -> Iterator[list[str]]:
 
         if isinstance(error, (SwapcalError, OSError)):
             stop(_sentence(error))
-        stop(
-            f"something unforeseen happened ({type(error).__name__}: {_sentence(error)}); set {TRACEBACK}=1 to see "
-            "where, and please report it"
-        )
+        what = f"something unforeseen happened ({type(error).__name__}: {_sentence(error)})"
+        stop(f"{what}; set {TRACEBACK}=1 to see where, and please report it")
 
 
 def _sentence(error: BaseException | str) -> str:

@@ -80,11 +80,6 @@ def number_or_none(value: Any) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def share_of(p: dict[Any, float], label: Any) -> float | None:
-    """The model's probability of a class, as a hint; None where it has none to offer."""
-    return number_or_none(p.get(label)) if p else None
-
-
 def records_of(X: Any) -> list[dict[Any, Any]]:
     """The rows of a pandas frame, as river has cases."""
     records: list[dict[Any, Any]] = X.to_dict(orient="records")
@@ -137,7 +132,7 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
         if not self._forecasters:
             return dict(own)
         context = self._context(x, learn=False)
-        p = {label: expected(f, context, share_of(own, label)) for label, f in self._forecasters.items()}
+        p = {label: expected(f, context, number_or_none(own.get(label))) for label, f in self._forecasters.items()}
         if set(self._forecasters) == {True} and isinstance(next(iter(self._forecasters)), bool):
             return {False: 1.0 - p[True], True: p[True]}
         return dict(zip(p, shared_out(list(p.values())).tolist(), strict=True))
@@ -155,7 +150,7 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
                 self._forecasters[each] = Forecaster(Probability(), self._functions, seed=seed, outside="clip")
         context = self._context(x, learn=True)
         for each, forecaster in self._forecasters.items():
-            forecaster.update(forecaster.predict(context, hint=share_of(own, each)), float(label == each))
+            forecaster.update(forecaster.predict(context, hint=number_or_none(own.get(each))), float(label == each))
         self.model.learn_one(x, y, **kwargs)
 
     def predict_proba_many(self, X: Any, **kwargs: Any) -> Any:
@@ -298,11 +293,6 @@ class _PropertyLoss(metrics.base.MeanMetric, metrics.base.RegressionMetric):
         super().__init__()
         self.level = level
 
-    @property
-    def bigger_is_better(self) -> bool:
-        """False: it is a loss."""
-        return False
-
     def _eval(self, y_true: Any, y_pred: Any) -> float:
         return float(self._property(self.level).loss(float(y_pred), float(y_true)))
 
@@ -347,16 +337,10 @@ class ExpectileLoss(_PropertyLoss):
     _property = Expectile
 
 
-class _GroupMetric(metrics.base.Metric):
+class _GroupMetric(metrics.base.RegressionMetric):
     """An error over groups: it takes no weights, and no round back."""
 
-    _fmt = ",.6f"
     _what: str
-
-    @property
-    def bigger_is_better(self) -> bool:
-        """False: it is an error."""
-        return False
 
     @property
     def works_with_weights(self) -> bool:
@@ -454,10 +438,6 @@ class GroupCoverage(_GroupMetric):
         self.at_least = at_least
         self._functions = Groups([] if groups is None else groups)
         self._counts: dict[int, list[float]] = {}
-
-    def works_with(self, model: Any) -> bool:
-        """For models that give intervals."""
-        return isinstance(model, base.Regressor)
 
     def update(self, y_true: float, y_pred: Any, w: float = 1.0, x: Any = None) -> None:
         """Add a round: an outcome and a `river.conf.Interval`, or anything with `lower` and `upper`."""

@@ -158,7 +158,8 @@ def scene(path: Path | None, rows: int | None = None) -> Scene:
     # The file has October before February, and the flights of a day as they left: that would give delays away.
     table = table.sort_by([(name, "ascending") for name in ORDER])
     table = table if rows is None else table.slice(0, rows)
-    numbers = {name: _numbers(table.column(name)) for name in COLUMNS if name not in ("carrier", "origin", "dest")}
+    known = [name for name in COLUMNS if name not in ("carrier", "origin", "dest")]
+    numbers = {name: np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in known}
     delay, x = numbers["arr_delay"], _features(numbers)
     late = np.where(np.isnan(delay), np.nan, delay > LATE)
     probability, quantile = Mean(), Quantile(0.9, low=LOW, high=HIGH)
@@ -270,7 +271,3 @@ def _features(numbers: dict[str, Float64Array]) -> Float64Array:
     turns = np.column_stack([2.0 * np.pi * day / 365.0, 2.0 * np.pi * day / 7.0])
     straight = np.column_stack([hour, hour * hour, np.log(numbers["distance"])])
     return np.column_stack([straight, np.sin(turns), np.cos(turns)])
-
-
-def _numbers(column: Any) -> Float64Array:
-    return np.asarray(column.to_numpy(), dtype=np.float64)

@@ -1,9 +1,11 @@
 """A model that is made of several forecasters: rounds of its own, and recorded streams played row by row."""
 
+import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -16,19 +18,58 @@ from swapcal.state import Stateful
 from swapcal.typing import Float64Array, IntArray
 
 
-class CompositeForecast(Protocol):
-    """What a composite forecasts: it knows its round."""
+class CompositeForecast:
+    """What a composite forecasts: a dataclass that knows its round, and can be stored until the outcome comes.
 
-    @property
-    def round(self) -> int:
-        """Its number, from 0."""
+    stored: its fields, and how each is read from plain data.
+    """
+
+    __slots__ = ()
+    stored: ClassVar[Mapping[str, Callable[[Any], Any]]]
+    round: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Plain data; an infinite number is a text."""
+        return {name: _plain(getattr(self, name)) for name in self.stored}
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """The forecast that `to_dict` wrote down."""
+        try:
+            return cls(**{name: read(data[name]) for name, read in cls.stored.items()})
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnknownForecast(f"this is not a stored {cls.__name__} ({error})") from None
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The forecast that `to_json` wrote down."""
+        try:
+            data = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            raise UnknownForecast(f"this is not a stored {cls.__name__}: it is not JSON") from None
+        return cls.from_dict(data)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    return str(value) if value in (math.inf, -math.inf) else value
+
+
+def several(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """How a field of several is read."""
+    return lambda values: tuple(map(read, values))
+
+
+def perhaps(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """How a field is read that may be None."""
+    return lambda value: None if value is None else read(value)
 
 
 F = TypeVar("F", bound=CompositeForecast)
@@ -39,16 +80,14 @@ class Composite(Stateful, ABC, Generic[F]):
 
     Parameters
     ----------
-    kind : type
-        Of its forecasts.
     max_pending : int
         How many rounds a forecast can wait for its outcome before it expires.
     """
 
     hypotheses: Hypotheses
+    forecast_type: ClassVar[Any]
 
-    def __init__(self, kind: type[F], max_pending: int) -> None:
-        self._kind = kind
+    def __init__(self, max_pending: int) -> None:
         self.rounds, self.held = OpenRounds(inputs.integer(max_pending, "max_pending", 1)), HeldForecasts()
 
     @property
@@ -101,7 +140,7 @@ class Composite(Stateful, ABC, Generic[F]):
         self.rounds.close(forecast.round)
 
     def _check(self, forecast: Any, verb: str) -> None:
-        if not isinstance(forecast, self._kind):
+        if not isinstance(forecast, self.forecast_type):
             raise UnknownForecast(f"{verb} takes what predict returned; got {inputs.short_repr(forecast)}")
 
     def _open(self) -> int:
@@ -224,7 +263,7 @@ class Composite(Stateful, ABC, Generic[F]):
             raise StateFileError("this saved state is damaged: the rounds that wait are not those that were forecast")
         self.rounds.restore(issued, waiting, np.ones(len(waiting), dtype=np.uint32))
         for t, (_, forecast, y, due) in zip(numbers, plain["held"], strict=True):
-            self.held[t] = HeldForecast(self._kind.from_dict(forecast), _or_nan(y), _or_nan(due))
+            self.held[t] = HeldForecast(self.forecast_type.from_dict(forecast), _or_nan(y), _or_nan(due))
 
     def learn_held(self, t: int) -> None:
         """Learn the outcome of a round that is held; one that has expired meanwhile is let go."""

@@ -8,7 +8,6 @@ from swapcal import inputs, sparse
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
-from swapcal.intervals.forecasts import IntervalForecast, QuantilesForecast
 from swapcal.intervals.interval import Interval
 from swapcal.intervals.quantiles import Quantiles
 from swapcal.lifecycle import Entry, Event, Order, answer
@@ -17,12 +16,8 @@ from swapcal.state import Packed, Saved, Stateful
 
 F = TypeVar("F")
 
-# Models that can be saved, and what they forecast.
-_KINDS: tuple[tuple[Any, Any], ...] = (
-    (Forecaster, Forecast),
-    (Quantiles, QuantilesForecast),
-    (Interval, IntervalForecast),
-)
+# Models that can be saved.
+_KINDS: tuple[Any, ...] = (Forecaster, Quantiles, Interval)
 # So many times that are closed are known, to tell repeated outcomes from unknown ones.
 _REMEMBERED = 256
 
@@ -98,10 +93,7 @@ class MultiHorizon(Stateful, Generic[F]):
         return sum(map(len, self._open.values()))
 
     def predict(
-        self,
-        xs: Sequence[Any],
-        hints: Sequence[float | None] | None = None,
-        weights: Sequence[float] | None = None,
+        self, xs: Sequence[Any], hints: Sequence[float | None] | None = None, weights: Sequence[float] | None = None
     ) -> list[F]:
         """Forecasts of the next H times, from their contexts and hints; once for each time.
 
@@ -132,7 +124,7 @@ class MultiHorizon(Stateful, Generic[F]):
             forecaster: Any = self.forecasters[h - 1][turn]
             x = xs[h - 1]
             if shares is not None:
-                functions = getattr(forecaster, "played_by", forecaster).hypotheses
+                functions = forecaster.hypotheses
                 rows = functions.rows(sparse.weighted(functions, [x], shares[h - 1 : h], 1), 1)
                 x = Row(rows.indices, rows.values)
             forecast = forecaster.predict(x, None if hints is None else hints[h - 1])
@@ -224,7 +216,7 @@ class MultiHorizon(Stateful, Generic[F]):
     def to_state(self) -> Saved:
         """What it is made of; forecasters are Forecaster, Quantiles or Interval."""
         model: Any = self.forecasters[0][0]
-        if not any(isinstance(model, kind) for kind, _ in _KINDS):
+        if not isinstance(model, _KINDS):
             raise InvalidInput(f"forecasters that can be saved are Forecaster, Quantiles, Interval; got {model!r}")
         rules = [self.steps, self.exact, self.order.by, self.order.settle, self.corrections, self.max_pending]
         tickets: Any = {time: [[h, k, f.to_dict()] for h, k, f in some] for time, some in self._open.items()}  # type: ignore[attr-defined]
@@ -238,7 +230,8 @@ class MultiHorizon(Stateful, Generic[F]):
     def from_state(cls, packed: Packed, **_: Any) -> "MultiHorizon[F]":
         """Make it again."""
         name, (steps, exact, by, settle, corrections, max_pending), lives = packed.plain
-        kind, forecast = next(pair for pair in _KINDS if pair[0].kind == name)
+        kind = next(each for each in _KINDS if each.kind == name)
+        forecast: Any = getattr(kind, "forecast_type", Forecast)
 
         def make(h: int, k: int) -> Any:
             return kind.from_bytes(packed.parts[f"{h - 1}.{k}"])

@@ -1,14 +1,14 @@
 """What is forecast: several quantiles, or an interval, with all that the update will need."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from swapcal.errors import InvalidInput, UnknownForecast
+from swapcal.engine.composite import CompositeForecast, perhaps, several
+from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 
 # --------
@@ -93,7 +93,7 @@ def _squares(a: float, b: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class QuantilesForecast:
+class QuantilesForecast(CompositeForecast):
     """Quantiles at several levels, in increasing order.
 
     Attributes
@@ -101,7 +101,7 @@ class QuantilesForecast:
     levels, values : tuple of float
         `values[k]` is the quantile at `levels[k]`; infinite while nothing is known of the outcomes' size.
     center, scale : float
-        The map to (0, 1) that was in force: see `squash.unit`.
+        The map to (0, 1) that was in force: see `quantiles.unit`.
     parts : tuple of Forecast
         What the forecasters of the tree played, in the order of the levels; empty at the very start.
     size : Forecast or None
@@ -111,6 +111,17 @@ class QuantilesForecast:
     round : int
         Its number among all that were forecast, from 0.
     """
+
+    stored: ClassVar = {
+        "levels": several(float),
+        "values": several(float),
+        "center": perhaps(float),
+        "scale": float,
+        "parts": several(Forecast.from_dict),
+        "size": perhaps(Forecast.from_dict),
+        "unit": float,
+        "round": int,
+    }
 
     levels: tuple[float, ...]
     values: tuple[float, ...]
@@ -126,71 +137,25 @@ class QuantilesForecast:
         """The distribution through these quantiles."""
         return PredictiveDistribution(self.levels, self.values)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; an infinite value is None."""
-        return {
-            "levels": list(self.levels),
-            "values": [value if math.isfinite(value) else None for value in self.values],
-            "center": self.center,
-            "scale": self.scale,
-            "parts": [part.to_dict() for part in self.parts],
-            "size": None if self.size is None else self.size.to_dict(),
-            "unit": self.unit,
-            "round": self.round,
-        }
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
-
-    @classmethod
-    def from_dict(cls, data: Any) -> "QuantilesForecast":
-        """The forecast that `to_dict` wrote down."""
-        try:
-            levels = tuple(float(level) for level in data["levels"])
-            ends = (-math.inf if level < 0.5 else math.inf for level in levels)
-            values = tuple(end if v is None else float(v) for v, end in zip(data["values"], ends, strict=True))
-            parts = tuple(Forecast.from_dict(part) for part in data["parts"])
-            size = None if data["size"] is None else Forecast.from_dict(data["size"])
-            center = None if data["center"] is None else float(data["center"])
-            unit, number = float(data["unit"]), int(data["round"])
-            return cls(levels, values, center, float(data["scale"]), parts, size, unit, number)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnknownForecast(f"this is not a stored forecast of quantiles ({error})") from None
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "QuantilesForecast":
-        """The forecast that `to_json` wrote down."""
-        try:
-            data = json.loads(text)
-        except (TypeError, ValueError, RecursionError):
-            raise UnknownForecast("this is not a stored forecast: it is not JSON") from None
-        return cls.from_dict(data)
-
 
 @dataclass(frozen=True, slots=True)
-class IntervalForecast:
-    """An interval that is to cover the outcome: `lower <= y <= upper`.
-
-    Attributes
-    ----------
-    lower, upper : float
-        The ends; infinite while nothing is known of the outcomes' size.
-    coverage : float
-        The share of outcomes that is to be covered.
-    quantiles : QuantilesForecast
-        The two quantiles, with all that the update will need.
-    """
-
-    lower: float
-    upper: float
-    coverage: float
-    quantiles: QuantilesForecast
+class IntervalForecast(QuantilesForecast):
+    """An interval that is to cover the outcome, `lower <= y <= upper`: two quantiles."""
 
     @property
-    def round(self) -> int:
-        """Its number among all that were forecast, from 0."""
-        return self.quantiles.round
+    def lower(self) -> float:
+        """The lower end; infinite while nothing is known of the outcomes' size."""
+        return self.values[0]
+
+    @property
+    def upper(self) -> float:
+        """The upper end."""
+        return self.values[1]
+
+    @property
+    def coverage(self) -> float:
+        """The share of outcomes that is to be covered."""
+        return 1.0 - 2.0 * self.levels[0]
 
     @property
     def width(self) -> float:
@@ -199,32 +164,3 @@ class IntervalForecast:
 
     def __contains__(self, y: object) -> bool:
         return isinstance(y, (int, float)) and self.lower <= y <= self.upper
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        ends = {"lower": self.lower, "upper": self.upper}
-        finite = {name: end if math.isfinite(end) else None for name, end in ends.items()}
-        return {**finite, "coverage": self.coverage, "quantiles": self.quantiles.to_dict()}
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
-
-    @classmethod
-    def from_dict(cls, data: Any) -> "IntervalForecast":
-        """The forecast that `to_dict` wrote down."""
-        try:
-            lower = -math.inf if data["lower"] is None else float(data["lower"])
-            upper = math.inf if data["upper"] is None else float(data["upper"])
-            return cls(lower, upper, float(data["coverage"]), QuantilesForecast.from_dict(data["quantiles"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnknownForecast(f"this is not a stored interval ({error})") from None
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "IntervalForecast":
-        """The forecast that `to_json` wrote down."""
-        try:
-            data = json.loads(text)
-        except (TypeError, ValueError, RecursionError):
-            raise UnknownForecast("this is not a stored interval: it is not JSON") from None
-        return cls.from_dict(data)

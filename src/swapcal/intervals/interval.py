@@ -1,19 +1,18 @@
 """Intervals from two quantiles that cannot cross."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from swapcal import inputs
-from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.errors import InvalidInput
 from swapcal.intervals.forecasts import IntervalForecast
 from swapcal.intervals.quantiles import Quantiles
 from swapcal.protocols import Hypotheses
-from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 
 
-class Interval(Stateful):
+class Interval(Quantiles):
     r"""Intervals that cover a given share of outcomes, for every group, whatever the stream does.
 
     The lower end is a forecast of the quantile at (1 - c)/2. The upper end is forecast inside the half-line above it,
@@ -53,6 +52,8 @@ class Interval(Stateful):
     """
 
     kind = "interval"
+    forecast_type: ClassVar[type[IntervalForecast]] = IntervalForecast
+    asked = "coverage"
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Interval(Stateful):
     ) -> None:
         self.coverage = inputs.level(coverage)
         tail = 0.5 * (1.0 - self.coverage)
-        self.quantiles = Quantiles(
+        super().__init__(
             (tail, 1.0 - tail),
             hypotheses,
             spread=spread,
@@ -80,24 +81,6 @@ class Interval(Stateful):
             learn=learn,
             max_pending=max_pending,
         )
-
-    def __repr__(self) -> str:
-        return f"Interval({self.coverage:g}, {self.quantiles.hypotheses!r}): {self.n_rounds} rounds"
-
-    @property
-    def n_rounds(self) -> int:
-        """Rounds that have had their outcome, without the first ones that only taught the spread."""
-        return self.quantiles.n_rounds
-
-    @property
-    def played_by(self) -> Quantiles:
-        """The two quantiles, whose rounds are its rounds."""
-        return self.quantiles
-
-    @property
-    def n_pending(self) -> int:
-        """Forecasts that wait for their outcome."""
-        return self.quantiles.n_pending
 
     def predict(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> IntervalForecast:
         """The interval for context `x`, around `hint`; opens a round, learns nothing about outcomes.
@@ -116,35 +99,11 @@ class Interval(Stateful):
         IntervalForecast
             `lower` and `upper`, and all that the update will need.
         """
-        quantiles = self.quantiles.predict(x, hint, unit=unit)
-        lower, upper = quantiles.values
-        return IntervalForecast(lower, upper, self.coverage, quantiles)
+        forecast = super().predict(x, hint, unit=unit)
+        assert isinstance(forecast, IntervalForecast)
+        return forecast
 
-    def expected(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> Float64Array:
-        """The ends with the mean of the two values that each forecaster would draw from. Changes nothing."""
-        return self.quantiles.expected(x, hint, unit=unit)
-
-    def update(self, forecast: IntervalForecast, y: float) -> None:
-        """Learn the outcome `y` of a forecast: in any order, once each."""
-        if not isinstance(forecast, IntervalForecast):
-            raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
-        self.quantiles.update(forecast.quantiles, y)
-
-    def forget(self, forecast: IntervalForecast) -> None:
-        """Say that the outcome of a forecast will not come: it is closed, and nothing is learned from it."""
-        if not isinstance(forecast, IntervalForecast):
-            raise UnknownForecast(f"forget takes what predict returned; got {inputs.short_repr(forecast)}")
-        self.quantiles.forget(forecast.quantiles)
-
-    def run(self, X: Any, y: Any, hints: Any = None, *, units: Any = None, **late: Any) -> Float64Array:
-        """Forecast and update a whole recorded stream, as `Quantiles.run`; an array with the two ends."""
-        return self.quantiles.run(X, y, hints, units=units, **late)
-
-    def fill_in(self, rounds: Any, y: Any, *, known: Any = None) -> Float64Array:
-        """Learn outcomes that were missing when `run` played their rounds, with `waits`; the two ends of each."""
-        return self.quantiles.fill_in(rounds, y, known=known)
-
-    def miscoverage(self, delta: float = 0.05) -> float:
+    def miscoverage(self, delta: float = 0.05) -> float:  # type: ignore[override]
         """What the number of covered rounds differs at most from coverage times rounds, in every group at once.
 
         Parameters
@@ -157,23 +116,8 @@ class Interval(Stateful):
         float
             A total, of order T^(2/3); divide it by a group's rounds for the error of its coverage.
         """
-        lower, upper = self.quantiles._alone(delta)
+        lower, upper = self._alone(delta)
         return upper + self.coverage / (0.5 + 0.5 * self.coverage) * lower
-
-    def to_state(self) -> Saved:
-        """What it is made of: that of its quantiles, and the coverage."""
-        saved = self.quantiles.to_state()
-        return saved._replace(plain={**saved.plain, "coverage": self.coverage})
-
-    @classmethod
-    def from_state(cls, packed: Packed, *, hypotheses: Hypotheses | None = None) -> "Interval":
-        """Make it again; see `from_bytes`."""
-        interval = cls.__new__(cls)
-        interval.quantiles = Quantiles.from_state(packed, hypotheses=hypotheses)
-        interval.coverage = float(packed.plain["coverage"])
-        if len(interval.quantiles.levels) != 2:
-            raise StateFileError(f"this saved interval is damaged: it has the levels {list(interval.quantiles.levels)}")
-        return interval
 
 
 # --------

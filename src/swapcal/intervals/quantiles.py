@@ -4,7 +4,7 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -242,6 +242,9 @@ class Quantiles(Composite[QuantilesForecast]):
     """
 
     kind = "quantiles"
+    forecast_type: ClassVar[type[QuantilesForecast]] = QuantilesForecast
+    # What it is made of first: its name, in the constructor and where it is saved.
+    asked: ClassVar[str] = "levels"
 
     def __init__(
         self,
@@ -256,7 +259,7 @@ class Quantiles(Composite[QuantilesForecast]):
         learn: bool = True,
         max_pending: int = 65_536,
     ) -> None:
-        super().__init__(QuantilesForecast, max_pending)
+        super().__init__(max_pending)
         self.levels = tuple(inputs.level(float(level)) for level in levels)
         if not self.levels or any(b <= a for a, b in zip(self.levels, self.levels[1:], strict=False)):
             raise InvalidInput(f"levels must be numbers between 0 and 1 in increasing order; got {list(levels)!r}")
@@ -289,13 +292,13 @@ class Quantiles(Composite[QuantilesForecast]):
             for node in self._nodes
         ]
         for forecaster in self._ends:
-            forecaster._round.state.ties.warned = (
-                True  # their labels are positions in cells; outcomes are looked at here
-            )
+            # Their labels are positions in cells; outcomes are looked at here.
+            forecaster._round.state.ties.warned = True
         self._ties = TieDetector(_HEAPS, "labels, measured from the hint where there is one, are")
 
     def __repr__(self) -> str:
-        return f"Quantiles({list(self.levels)}, {self.hypotheses!r}, seed={self.seed}): {self.n_rounds} rounds"
+        asked = getattr(self, self.asked)
+        return f"{type(self).__name__}({asked}, {self.hypotheses!r}, seed={self.seed}): {self.n_rounds} rounds"
 
     @property
     def hypotheses(self) -> Hypotheses:  # type: ignore[override]
@@ -347,7 +350,7 @@ class Quantiles(Composite[QuantilesForecast]):
         context = self._contexts.read(x, guide, learn=drawn)
         if self.spread is None:
             ends = tuple(self.low if level < 0.5 else self.high for level in self.levels)
-            return QuantilesForecast(self.levels, ends, guide, 0.0, (), None, one, self._open() if drawn else -1)
+            return self.forecast_type(self.levels, ends, guide, 0.0, (), None, one, self._open() if drawn else -1)
         center = self.middle if guide is None else guide
         sized, how_large = _forecast(self._size, context, 0.5, drawn)
         scale = _STRETCH * size_back(how_large, self.spread) * one
@@ -360,7 +363,7 @@ class Quantiles(Composite[QuantilesForecast]):
             positions[node.position] = _at(inside, start, stop)
         values = tuple(min(max(unit_back(u, center, scale), self.low), self.high) for u in positions)
         number, played = (self._open(), tuple(parts)) if drawn else (-1, ())
-        return QuantilesForecast(self.levels, values, center, scale, played, sized, one, number)
+        return self.forecast_type(self.levels, values, center, scale, played, sized, one, number)
 
     def label(self, y: Any) -> float:
         """An outcome that lies in the range."""
@@ -468,7 +471,7 @@ class Quantiles(Composite[QuantilesForecast]):
     def to_state(self) -> Saved:
         """What it is made of: the forecasters of the levels and of the spread are parts."""
         plain = {
-            "levels": list(self.levels),
+            self.asked: getattr(self, self.asked),
             "spread": self.spread,
             "low": None if math.isinf(self.low) else self.low,
             "high": None if math.isinf(self.high) else self.high,
@@ -482,12 +485,12 @@ class Quantiles(Composite[QuantilesForecast]):
         return Saved(plain, {}, {**parts, "size": self._size.to_bytes()})
 
     @classmethod
-    def from_state(cls, packed: Packed, *, hypotheses: Hypotheses | None = None) -> "Quantiles":
+    def from_state(cls, packed: Packed, *, hypotheses: Hypotheses | None = None) -> Self:
         """Make it again; see `from_bytes`."""
         plain, parts = packed.plain, packed.parts
         functions = _hypotheses(plain["contexts"]["hypotheses"], hypotheses)
         names = ("spread", "low", "high", "seed")
-        quantiles = cls(plain["levels"], functions, **{name: plain[name] for name in names})
+        quantiles = cls(plain[cls.asked], functions, **{name: plain[name] for name in names})
         quantiles.middle = float(plain["middle"])
         quantiles._warm = [(float(y), None if c is None else float(c), float(one)) for y, c, one in plain["warm"]]
         quantiles._contexts = Contexts.from_plain(plain["contexts"], functions)

@@ -335,10 +335,9 @@ class Keyed:
         there = json.loads(self._store.read("template") or json.dumps(here))
         for name in here:
             if here[name] != there.get(name):
-                raise StateFileError(
-                    f"the store {self._store.path} was made with {name}={there.get(name)!r}, and this template has "
-                    f"{name}={here[name]!r}: give the same template, or another file"
-                )
+                other = f"{name}={there.get(name)!r}, and this template has {name}={here[name]!r}"
+                store = f"the store {self._store.path} was made with {other}"
+                raise StateFileError(f"{store}: give the same template, or another file")
         self._store.write("template", json.dumps(here).encode())
         stored, spec, audit = (self._store.read(name) for name in ("pooled", "hypotheses", "audit"))
         self._known.update(self._store.keys())

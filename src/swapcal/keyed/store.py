@@ -5,83 +5,24 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, ClassVar
 
 from swapcal.errors import StateFileError
-
-# --------
-# What a run by key has done so far, in one SQLite file: every commit is one transaction, so a kill leaves the last.
-
-
-class StateStore:
-    """States by key, and one line of plain data: what was asked, the rows that are done, where the output ends."""
-
-    def __init__(self, path: str | PathLike[str] | None) -> None:
-        self.path = None if path is None else fspath(path)
-        self._file = sqlite3.connect(":memory:" if self.path is None else self.path)
-        try:
-            self._file.execute("CREATE TABLE IF NOT EXISTS states (key TEXT PRIMARY KEY, state BLOB NOT NULL)")
-            self._file.execute("CREATE TABLE IF NOT EXISTS plain (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
-        except sqlite3.DatabaseError as error:
-            self._file.close()
-            raise StateFileError(
-                f"{self.path} is not the state of a run by key ({error}); give another --state"
-            ) from None
-
-    def begun(self) -> dict[str, Any] | None:
-        """The plain data of the last commit; None before the first."""
-        row = self._file.execute("SELECT value FROM plain WHERE name = 'done'").fetchone()
-        return None if row is None else dict(json.loads(row[0]))
-
-    def claim(self, out: str) -> bool:
-        """Say which output this run is about to begin; whether a run that was killed before its first commit had."""
-        with self._file:
-            row = self._file.execute("SELECT value FROM plain WHERE name = 'claim'").fetchone()
-            self._file.execute("INSERT OR REPLACE INTO plain VALUES ('claim', ?)", (out,))
-        return row is not None and row[0] == out
-
-    def audits(self) -> list[bytes]:
-        """Of all rows that are done, before and after."""
-        rows = self._file.execute("SELECT value FROM plain WHERE name IN ('after', 'before') ORDER BY name DESC")
-        return [bytes(value) for (value,) in rows]
-
-    def states(self, keys: Iterable[str]) -> list[tuple[str, bytes]]:
-        """The states of those keys that have one."""
-        ask = "SELECT state FROM states WHERE key = ?"
-        rows = ((key, self._file.execute(ask, (key,)).fetchone()) for key in keys)
-        return [(key, bytes(row[0])) for key, row in rows if row is not None]
-
-    def __len__(self) -> int:
-        n: int = self._file.execute("SELECT count(*) FROM states").fetchone()[0]
-        return n
-
-    def commit(self, states: list[tuple[str, bytes]], plain: dict[str, Any], audits: tuple[bytes, bytes]) -> None:
-        """All of it, or on a kill nothing."""
-        if self.path is None:
-            return
-        with self._file:
-            self._file.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", states)
-            rows = [("done", json.dumps(plain).encode()), ("before", audits[0]), ("after", audits[1])]
-            self._file.executemany("INSERT OR REPLACE INTO plain VALUES (?, ?)", rows)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 class Store:
     """A table from key to bytes, with the time at which each was last used. A file belongs to one store at a time."""
 
+    journal: ClassVar[str] = "WAL"
+
     def __init__(self, path: str | PathLike[str] | None) -> None:
         self.path = None if path is None else fspath(path)
-        self._file = sqlite3.connect(
-            ":memory:" if self.path is None else self.path, timeout=0.0, check_same_thread=False
-        )
+        self._file = sqlite3.connect(self.path or ":memory:", timeout=0.0, check_same_thread=False)
         try:
             if self.path is not None:
                 # Before the journal, so that the lock is of the file itself: it ends with the process at the latest.
                 self._file.execute("PRAGMA locking_mode=EXCLUSIVE")
-                self._file.execute("PRAGMA journal_mode=WAL")
+                self._file.execute(f"PRAGMA journal_mode={self.journal}")
             self._file.execute("BEGIN EXCLUSIVE")
             self._file.execute(
                 "CREATE TABLE IF NOT EXISTS states (key TEXT PRIMARY KEY, used REAL NOT NULL, state BLOB NOT NULL)"
@@ -91,10 +32,8 @@ class Store:
         except sqlite3.DatabaseError as error:
             self._file.close()
             if "locked" in str(error):
-                raise StateFileError(
-                    f"{self.path} is in use, here or in another process: two that write to it would undo each other's "
-                    "rounds; close the other one first, or give each a file of its own"
-                ) from None
+                used = f"{self.path} is in use, here or in another process, and two would undo each other's rounds"
+                raise StateFileError(f"{used}; close the other one first, or give each a file of its own") from None
             raise StateFileError(f"{self.path} is not a store of keyed states ({error})") from error
 
     @contextmanager
@@ -114,10 +53,8 @@ class Store:
     def get(self, key: str) -> tuple[float, bytes] | None:
         """When a key was last used, and its state; None if it has none here."""
         with self._transaction() as file:
-            row: tuple[float, bytes] | None = file.execute(
-                "SELECT used, state FROM states WHERE key = ?", (key,)
-            ).fetchone()
-        return row
+            row = file.execute("SELECT used, state FROM states WHERE key = ?", (key,)).fetchone()
+        return None if row is None else (row[0], bytes(row[1]))
 
     def drop(self, before: float) -> list[str]:
         """Forget the keys that were last used before a time; their names."""
@@ -153,3 +90,43 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class StateStore(Store):
+    """What a run by key has done: states by key, what was asked, the rows that are done, where the output ends.
+
+    Every commit is one transaction, so a kill leaves the last. There is one file and no other beside it.
+    """
+
+    journal = "DELETE"
+
+    def begun(self) -> dict[str, Any] | None:
+        """The plain data of the last commit; None before the first."""
+        done = self.read("done")
+        return None if done is None else dict(json.loads(done))
+
+    def claim(self, out: str) -> bool:
+        """Say which output this run is about to begin; whether a run that was killed before its first commit had."""
+        before = self.read("claim")
+        self.write("claim", out.encode())
+        return before == out.encode()
+
+    def audits(self) -> tuple[bytes, bytes]:
+        """Of all rows that are done, before and after."""
+        return self.read("before") or b"", self.read("after") or b""
+
+    def states(self, keys: Iterable[str]) -> list[tuple[str, bytes]]:
+        """The states of those keys that have one."""
+        stored = {key: self.get(key) for key in keys}
+        return [(key, one[1]) for key, one in stored.items() if one is not None]
+
+    def __len__(self) -> int:
+        n: int = self._file.execute("SELECT count(*) FROM states").fetchone()[0]
+        return n
+
+    def commit(self, states: list[tuple[str, bytes]], plain: dict[str, Any], audits: tuple[bytes, bytes]) -> None:
+        """All of it, or on a kill nothing."""
+        with self._transaction() as file:
+            file.executemany("INSERT OR REPLACE INTO states VALUES (?, 0.0, ?)", states)
+            rows = [("done", json.dumps(plain).encode()), ("before", audits[0]), ("after", audits[1])]
+            file.executemany("INSERT OR REPLACE INTO plain VALUES (?, ?)", rows)

@@ -5,25 +5,6 @@ and its `finding` says in a sentence what is to be seen.
 """
 
 from swapcal.report import page
-from swapcal.report.figures import (
-    Figure,
-    bias_over_time,
-    cell_map,
-    error_over_time,
-    forecast_histogram,
-    loss_change,
-    reliability,
-    worst_groups,
-)
+from swapcal.report.figures import Figure, bias_over_time, error_over_time, forecast_histogram, loss_change, reliability
 
-__all__ = [
-    "Figure",
-    "bias_over_time",
-    "cell_map",
-    "error_over_time",
-    "forecast_histogram",
-    "loss_change",
-    "page",
-    "reliability",
-    "worst_groups",
-]
+__all__ = ["Figure", "bias_over_time", "error_over_time", "forecast_histogram", "loss_change", "page", "reliability"]

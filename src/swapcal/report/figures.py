@@ -14,7 +14,6 @@ from swapcal.audits.summary import ColumnSummary
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.report.drawing import (
     LIGHT,
-    N_STEPS,
     SMALL,
     axes_or_new,
     bin_places,
@@ -23,14 +22,12 @@ from swapcal.report.drawing import (
     note,
     plain_text,
     side_label,
-    step,
-    step_role,
     thousands,
 )
 from swapcal.tasks.result import Result, Section
-from swapcal.text.numbers import MINUS, capitalized, count, counted, group_name, number, precise, readable
+from swapcal.text.numbers import capitalized, count, counted, group_name, number, precise, readable
 from swapcal.text.sentences import since_text
-from swapcal.typing import Float64Array, IntArray
+from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,35 +80,36 @@ class Figure:
 
     def frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame: "pandas", "polars" or "pyarrow"; None takes the first that is installed."""
-        return _frame(self.columns, backend)
+        if backend is not None and backend not in BACKENDS:
+            raise InvalidInput(
+                f"backend must be one of {', '.join(BACKENDS)}, or None for whichever is there; got {backend!r}"
+            )
+        if find_spec("narwhals") is None:
+            raise MissingExtra("frames need narwhals: install with  pip install 'swapcal[report]'")
+        installed = [name for name in BACKENDS if find_spec(name) is not None]
+        chosen = backend if backend is not None else next(iter(installed), None)
+        if chosen is None:
+            raise MissingExtra(f"frames need one of {', '.join(BACKENDS)}: install with  pip install pandas")
+        if chosen not in installed:
+            raise MissingExtra(
+                f"{chosen} is not installed: install with  pip install {chosen}, or give another backend"
+            )
+        import narwhals as nw
+
+        return nw.from_dict(
+            dict(self.columns), backend=cast(Literal["pandas", "polars", "pyarrow"], chosen)
+        ).to_native()
 
 
-def _frame(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
-    """`columns` as a frame of `backend`: "pandas", "polars" or "pyarrow"; None takes the first that is installed."""
-    if backend is not None and backend not in BACKENDS:
-        raise InvalidInput(
-            f"backend must be one of {', '.join(BACKENDS)}, or None for whichever is there; got {backend!r}"
-        )
-    if find_spec("narwhals") is None:
-        raise MissingExtra("frames need narwhals: install with  pip install 'swapcal[report]'")
-    installed = [name for name in BACKENDS if find_spec(name) is not None]
-    chosen = backend if backend is not None else next(iter(installed), None)
-    if chosen is None:
-        raise MissingExtra(f"frames need one of {', '.join(BACKENDS)}: install with  pip install pandas")
-    if chosen not in installed:
-        raise MissingExtra(f"{chosen} is not installed: install with  pip install {chosen}, or give another backend")
-    import narwhals as nw
-
-    return nw.from_dict(dict(columns), backend=cast(Literal["pandas", "polars", "pyarrow"], chosen)).to_native()
-
-
-def _sides(columns: Mapping[str, Any], values: Callable[[Any], Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _sides(
+    columns: Mapping[str, Any], values: Callable[[Any], Mapping[str, Any]], kind: str = "side"
+) -> dict[str, list[Any]]:
     """Columns of numbers of each side below each other, with its name beside them."""
     table: dict[str, list[Any]] = {}
     for which, side in columns.items():
         lists = {name: list(each) for name, each in values(side).items()}
         n = len(next(iter(lists.values())))
-        for name, each in ({"side": [which] * n} | lists).items():
+        for name, each in ({kind: [which] * n} | lists).items():
             table.setdefault(name, []).extend(each)
     return table
 
@@ -142,12 +140,9 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         name: (at, words.scale * mean)
         for name, (at, mean) in ((n, _stretches(history)) for n, history in list(histories.items())[:N_LINES])
     }
-    columns: dict[str, list[Any]] = {"group": [], "rows": [], "bias": []}
+    columns = _sides(lines, lambda line: {"rows": line[0].tolist(), "bias": line[1].tolist()}, "group")
     sentences = []
-    for name, (at, mean) in lines.items():
-        columns["group"] += [name] * len(at)
-        columns["rows"] += at.tolist()
-        columns["bias"] += mean.tolist()
+    for name, (_, mean) in lines.items():
         known, since = mean[np.isfinite(mean)] / words.scale, since_text(side, name)
         if len(known):
             off = f", off {since}" if since else ""
@@ -387,92 +382,6 @@ def _limits(values: Any, domain: tuple[float, float] | None) -> tuple[float, flo
 
 
 # --------
-# The heat map of cells: bias by bins of forecasts and groups, to see at a glance where it is.
-
-
-def cell_order(section: Section, limit: int) -> IntArray:
-    """Positions of the groups that are drawn: "all" first, then the worst first, then linear functions."""
-    groups = section.leading.groups
-    linear = range(len(groups.name), len(section.groups))
-    return np.array([0, *groups.ranked().tolist(), *linear], dtype=np.int64)[:limit]
-
-
-def cell_scale(side: ColumnSummary) -> float:
-    """The bias at which colors end: the 0.98 quantile over cells with enough rows, as one cell must not decide."""
-    size = np.abs(side.bias[np.isfinite(side.bias) & (side.counts >= FEW)])
-    if not len(size):
-        size = np.abs(side.bias[np.isfinite(side.bias)])
-    return max(float(np.quantile(size, 0.98)), 1e-9) if len(size) else 1.0
-
-
-def cell_map(result: Result, which: str = "after", limit: int = 30) -> Figure:
-    """The mean identification of every cell (bin of forecasts, group) of one column of forecasts.
-
-    Green: forecasts were too high; purple: too low; no square: nothing was forecast there; a small square: fewer than
-    30 rows. Groups with the largest error come first, after "all"; `limit` are drawn, the numbers are of all of them.
-    """
-    side, words, groups = result.columns.get(which), result.wording, result.first.groups
-    if side is None:
-        raise InvalidInput(f"this result has no forecasts {which!r}; a map can be of 'before' or 'after'")
-    bins, at = np.nonzero(np.isfinite(side.bias) & (side.counts > 0))
-    columns = {
-        "group": [groups[j] for j in at],
-        "low": side.edges[bins].tolist(),
-        "high": side.edges[bins + 1].tolist(),
-        "bias": side.bias[bins, at].tolist(),
-        "count": side.counts[bins, at].tolist(),
-    }
-    order, scale = cell_order(result.first, limit), cell_scale(side)
-
-    def draw(ax: "Axes") -> None:
-        from matplotlib.collections import PolyCollection
-
-        squares, colors = [], []
-        places, write_places = bin_places(side.edges)
-        for row, j in enumerate(order):
-            for i in np.nonzero(np.isfinite(side.bias[:, j]) & (side.counts[:, j] > 0))[0]:
-                left, right = float(places[i]), float(places[i + 1])
-                # A small square keeps its center.
-                gap, inset = (0.46, 0.27) if side.counts[i, j] < FEW else (0.04, 0.46)
-                pad = 0.5 * gap * (right - left)
-                x, y = (left + pad, right - pad), (row - inset, row + inset)
-                squares.append([(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])])
-                colors.append(LIGHT[step_role(step(float(side.bias[i, j]), scale))])
-        ax.add_collection(PolyCollection(squares, facecolors=colors, edgecolors="none"), autolim=False)
-        ax.set_xlim(float(places[0]), float(places[-1]))
-        ax.set_ylim(len(order) - 0.5, -0.5)
-        ax.set_yticks(range(len(order)), [plain_text(group_name(groups[j])) for j in order], fontsize=SMALL)
-        write_places(ax)
-        # Shades and what they stand for, above the map.
-        end = f"{number(scale * words.scale, 2)} {words.unit}".strip()
-        marks = [(0.35, f"{MINUS}{end}", "right", LIGHT["muted"]), (0.69, f"+{end}", "left", LIGHT["muted"])]
-        shades = range(-N_STEPS, N_STEPS + 1)
-        marks += [(0.52 + 0.15 * k / N_STEPS, "■", "center", LIGHT[step_role(k)]) for k in shades]
-        above: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 8), "textcoords": "offset points"}
-        for place, text, align, color in marks:
-            ax.annotate(text, (place, 1.0), ha=align, fontsize=SMALL, color=color, **above)
-
-    axes = {"x": f"forecast: {words.name}", "y": "group", "grid": "none", "pad": 24.0}
-    return Figure(columns, cell_finding(result, which), 1.5 + 0.24 * max(4, len(order)), axes, draw)
-
-
-def cell_finding(result: Result, which: str) -> str:
-    """The largest bias of a cell with enough rows, in a sentence."""
-    side = result.columns[which]
-    enough = np.isfinite(side.bias) & (side.counts >= FEW)
-    start = f"Bias by forecast and group, {side.label}: "
-    if not enough.any():
-        return f"{start}no cell has {FEW} rows or more."
-    i, j = np.unravel_index(int(np.argmax(np.where(enough, np.abs(side.bias), -1.0))), side.bias.shape)
-    low, high = number(float(side.edges[i])), number(float(side.edges[i + 1]))
-    where = f"{group_name(result.first.groups[j])} where {low} to {high} was forecast"
-    return (
-        f"{start}among cells with {FEW} rows or more ({count(float(enough.sum()))}), the largest bias is for {where}: "
-        f"{result.wording.bias(float(side.bias[i, j]))}."
-    )
-
-
-# --------
 # Error as the stream went by, against the guarantee and T^(1/3).
 
 
@@ -619,50 +528,3 @@ def loss_change(result: Result) -> Figure:
 
     columns = {"loss_name": [name]} | {each: [float(getattr(paired, each))] for each in fields}
     return Figure(columns, finding, 2.3, {"x": f"{name} (lower is better)", "y": "", "grid": "x"}, draw)
-
-
-# --------
-# The worst groups: a dot and an interval each, before and after.
-
-
-def worst_order(result: Result, limit: int = 12) -> list[int]:
-    """Positions of everybody and of the worst groups: by how far they are off before, or after without a before."""
-    groups = result.first.leading.groups
-    everybody = [0] if len(groups.rows) and groups.rows[0] > 0 else []
-    return [*everybody, *groups.ranked()[:limit].tolist()]
-
-
-def worst_groups(result: Result, limit: int = 12) -> Figure:
-    """Mean bias of "all" and of the `limit` worst groups, with intervals that hold for all groups together.
-
-    Those off beyond doubt come first; the numbers are of every group.
-    """
-    sides = {which: side.groups for which, side in result.columns.items()}
-    order, words, parts = worst_order(result, limit), result.wording, []
-    for which, groups in sides.items():
-        start, verb = f"{which}, " if len(sides) > 1 else "", "is" if groups.n_significant == 1 else "are"
-        parts.append(f"{start}{groups.n_significant} of {counted(groups.n_used, 'group')} {verb} off beyond doubt")
-        some = [j for j in order if j > 0 and groups.rows[j] > 0]
-        if some:
-            parts[-1] += f"; {readable(groups.name[some[0]])}: {words.bias(float(groups.mean[some[0]]))}"
-
-    def draw(ax: "Axes") -> None:
-        ax.axvline(0.0, color=LIGHT["reference"], linewidth=1.2)
-        rows = np.arange(len(order), dtype=np.float64)
-        for which, groups in sides.items():
-            shift = (-0.16 if which == "before" else 0.16) if len(sides) > 1 else 0.0
-            mean, low, high = (words.scale * v[order] for v in (groups.mean, groups.low, groups.high))
-            ax.hlines(rows + shift, low, high, color=LIGHT[which], linewidth=2.2, alpha=0.5, gid=which)
-            ax.plot(mean, rows + shift, linestyle="none", label=which, **_style(which, 5.0))
-        names = next(iter(sides.values())).name
-        ax.set_yticks(rows, [plain_text(group_name(names[j])) for j in order], fontsize=SMALL)
-        ax.set_ylim(len(order) - 0.4, -0.6)
-        legend(ax, above=2)
-
-    fields = {"count": "rows", "bias": "mean", "low": "low", "high": "high", "off": "significant", "error": "error"}
-    columns = _sides(
-        sides, lambda groups: {"group": groups.name} | {k: getattr(groups, v).tolist() for k, v in fields.items()}
-    )
-    finding, height = f"Worst groups: {'. '.join(parts)}.", 1.4 + 0.33 * max(3, len(order))
-    axes = {"x": f"{words.axis()}, with intervals", "y": "group", "grid": "x", "pad": 24.0}
-    return Figure(columns, finding, height, axes, draw, "" if order else "no group has rows")

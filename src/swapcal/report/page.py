@@ -15,7 +15,7 @@ from swapcal.report import figures, tables
 from swapcal.report.drawing import DARK, LIGHT, N_STEPS, css, step_role, svg
 from swapcal.state import atomic_write
 from swapcal.tasks.result import Result
-from swapcal.text.numbers import count, group_name, number, percent, readable, shortened
+from swapcal.text.numbers import count, counted, group_name, number, percent, readable, shortened
 from swapcal.text.sentences import notes
 from swapcal.text.verdict import class_title, headline_below_badge
 
@@ -57,8 +57,8 @@ def html(result: Result) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    named = {"readable": readable, "shortened": shortened, "group": group_name, "count": count, "number": number}
-    environment.filters |= named
+    named = {"readable": readable, "shortened": shortened, "group": group_name, "percent": percent}
+    environment.filters |= {**named, "count": count, "counted": counted, "number": number}
     script = _text("page.js").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     safe = {"style": _style(_text("page.css")), "script": script, "script_hash": f"sha256-{digest}"}
@@ -77,76 +77,33 @@ def _style(text: str) -> str:
 
 def _context(result: Result) -> dict[str, Any]:
     """Everything that the template shows, ready to be read; what a kind of result does not have is empty."""
-    words, sides = result.wording, list(result.columns.items())
     compared, classes, scalar = result.kind == "comparison", result.task == "classes", result.task == "scalar"
-    chosen = chosen_groups(result) if scalar and not compared else Chosen()
+    words, sides, alone = result.wording, list(result.columns.items()), scalar and not compared
+    chosen = chosen_groups(result) if alone else Chosen()
     diagrams = [] if compared or result.task == "interval" else _diagrams(result, chosen)
-    maps, end, cells_left_out = tables.heat_maps(result) if scalar and not compared else ([], "", 0)
-    groups = tables.group_table(result)
-    chance = [number(side.chance_mean) for _, side in sides if side.chance_mean is not None]
+    maps = tables.heat_maps(result) if alone else []
     return {
         "result": result,
         "headline": headline_below_badge(result.verdict),
-        "brand": _brand(result),
-        "rows": tables.row_sentence(result),
         "sides": sides,
-        "both": len(sides) == 2,
         "words": words,
         "cards": tables.cards(result),
-        "meaning": _meaning(result),
         "classes": tables.class_table(result) if classes else None,
         "models": tables.model_table(result) if compared else None,
-        "groups": groups if groups is not None and (not classes or result.n_groups) else None,
+        "groups": tables.group_table(result) if not classes or result.n_groups else None,
         "matrix": tables.class_matrix(result) if classes and result.n_groups else None,
-        "asked_coverage": percent(words.coverage or 0.0),
         "diagrams": diagrams,
         "numbers": {each["name"]: each["number"] for each in diagrams if each["kind"] in ("worst", "largest")},
         "chosen": chosen,
         "maps": maps,
-        "scale_end": end,
-        "cells_left_out": cells_left_out,
         "shades": [step_role(k) for k in range(-N_STEPS, N_STEPS + 1)],
         "few": figures.FEW,
         "figures": _figures(result),
         "worst": [(w, side.label, side.witness, tables.worst_table(side, words)) for w, side in sides] if maps else [],
         "errors": tables.error_cards(result) if maps else [],
-        "chance": chance[-1] if chance else "",
-        "power": number(result.r),
-        "yardstick": number(float(max(result.counts.scored, 0)) ** (1.0 / 3.0)),
         "notes": [] if compared else notes(result),
         "config": _config(result),
     }
-
-
-def _brand(result: Result) -> str:
-    """What the page is about, before the name of the file."""
-    if result.kind == "comparison":
-        return f"{len(result.sections)} models on"
-    if result.task == "interval":
-        return f"{percent(result.wording.coverage or 0.0)} intervals for"
-    return f"{result.kind} of" if result.task == "scalar" else f"{len(result.sections) - 1} classes of"
-
-
-def _meaning(result: Result) -> list[tuple[str, str]]:
-    """The words that a reader must know, each with what it means."""
-    words, coverage = result.wording, result.wording.coverage or 0.0
-    if result.task == "interval":
-        tails = [percent(round(level, 6)) for level in ((1.0 - coverage) / 2, (1.0 + coverage) / 2)]
-        price = number(2.0 / (1.0 - coverage))
-        return [
-            ("Coverage", "is the share of outcomes between the two ends, which belong to the interval."),
-            (
-                "Interval score",
-                f"is the width, plus {price} times the distance to an outcome outside: lower is better, and no other "
-                f"ends beat the true {tails[0]} and {tails[1]} quantiles on average.",
-            ),
-        ]
-    if result.task == "classes":
-        top = (
-            "of a row is the one with the highest probability; its confidence is calibrated by itself, given the class."
-        )
-        return [("Bias", f"of a class: {words.meaning}"), ("Likeliest class", top)]
-    return [] if result.kind == "comparison" else [("Bias", f"of a {words.name}: {words.meaning}")]
 
 
 def _config(result: Result) -> list[tuple[str, str]]:

@@ -8,8 +8,8 @@ import numpy as np
 from swapcal.audits.summary import ColumnSummary
 from swapcal.properties.base import Wording
 from swapcal.report.drawing import step, step_role
-from swapcal.report.figures import FEW, cell_finding, cell_order, cell_scale
-from swapcal.tasks.result import Result, group_rows, section_rows
+from swapcal.report.figures import FEW
+from swapcal.tasks.result import Result, Section, group_rows, section_rows
 from swapcal.text.numbers import (
     MINUS,
     MISSING,
@@ -23,11 +23,11 @@ from swapcal.text.numbers import (
     number,
     percent,
     precise,
-    range_text,
     shortened,
     signed,
 )
-from swapcal.text.verdict import class_title, coverage_text
+from swapcal.text.verdict import class_title, coverage_text, per_round
+from swapcal.typing import IntArray
 
 
 class Cell(NamedTuple):
@@ -87,8 +87,8 @@ def _table(
 # --------
 # All groups, to be sorted, searched and downloaded: numbers, and a dot with its interval.
 
-# Groups that are shown before somebody asks for all of them, and that the page holds; the others are in the JSON.
-AT_FIRST, MOST = 15, 800
+# Groups that the page holds; the others are in the JSON.
+MOST = 800
 
 
 class Mark(NamedTuple):
@@ -113,7 +113,7 @@ class GroupRow(NamedTuple):
 class GroupTable(NamedTuple):
     """Heads (text, what it sorts by, and a text for those who cannot see the columns beside it), and rows.
 
-    zero, low, high: of the strip, which a table of several models does not have. more: names of further numbers.
+    zero, low, high: of the strip, which a table of several models does not have.
     """
 
     heads: tuple[tuple[str, str, str], ...]
@@ -121,12 +121,7 @@ class GroupTable(NamedTuple):
     zero: float | None
     low: str
     high: str
-    unit: str
-    more: str
     left_out: int
-    exact: bool
-    clusters: bool
-    at_first: int = AT_FIRST
 
 
 def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
@@ -152,19 +147,8 @@ def group_table(result: Result, limit: int = MOST) -> GroupTable | None:
     for row, sides, mark in zip(rows, shown, marks, strict=False):
         cells = tuple(column.cell(side) for key, side in sides.items() for column in columns[key])
         lines.append(GroupRow(row["group"], row["rows"], _data(sides), mark, cells))
-    leading = result.first.leading.groups
-    return GroupTable(
-        heads=tuple((one.head, one.sort, one.hidden) for some in columns.values() for one in some),
-        rows=tuple(lines),
-        zero=zero,
-        low=low,
-        high=high,
-        unit="points of coverage" if result.task == "interval" else words.unit or "units of the outcome",
-        more="coverage,width,score" if result.task == "interval" else "",
-        left_out=len(rows) - len(shown),
-        exact=leading.exact,
-        clusters=leading.clusters,
-    )
+    heads = tuple((one.head, one.sort, one.hidden) for some in columns.values() for one in some)
+    return GroupTable(heads, tuple(lines), zero, low, high, len(rows) - len(shown))
 
 
 def _group_columns(result: Result, key: str, title: str, *, both: bool) -> list[Column]:
@@ -368,36 +352,67 @@ class HeatCell(NamedTuple):
 
 
 class HeatMap(NamedTuple):
-    """One side: names of bins (all, and those that are printed under the table), and rows of cells by group."""
+    """One side: names of bins (all, and those that are printed under the table), and rows of cells by group.
+
+    end: of the bins. limit: the bias at which colors end.
+    """
 
     which: str
-    label: str
     bins: tuple[str, ...]
     ticks: tuple[str, ...]
     end: str
+    limit: str
     rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
     finding: str
 
 
-def heat_maps(result: Result, limit: int = 40) -> tuple[list[HeatMap], str, int]:
-    """Maps of the sides there are, with the same groups, bins and colors; the end of the colors; groups left out."""
-    sides, words, order = result.columns, result.wording, cell_order(result.first, limit)
-    scale = max(cell_scale(side) for side in sides.values())
-    maps = []
+def heat_maps(result: Result, limit: int = 40) -> list[HeatMap]:
+    """Maps of the sides there are, with the same groups, bins and colors."""
+    sides, words, order = result.columns, result.wording, _cell_order(result.first, limit)
+    scale = max(_cell_scale(side) for side in sides.values())
+    colors, maps = f"{number(scale * words.scale, 2)} {words.unit}".strip(), []
     for which, side in sides.items():
         at = range(*_used(list(sides.values())).indices(len(side.edges) - 1))
-        bins = tuple(range_text(float(side.edges[i]), float(side.edges[i + 1])) for i in at)
+        ends = [number(float(edge)) for edge in side.edges]
+        bins = tuple(f"{ends[i]} to {ends[i + 1]}" for i in at)
         every = max(1, round(len(bins) / 4))
         # The last name would run into the end of the scale.
-        ticks = tuple(
-            text.split(" to ")[0] if k % every == 0 and len(bins) - k > every // 2 else ""
-            for k, text in enumerate(bins)
-        )
+        ticks = tuple(ends[i] if k % every == 0 and len(at) - k > every // 2 else "" for k, i in enumerate(at))
         rows = tuple((result.first.groups[j], _heat_cells(side, j, at, bins, scale, words)) for j in order.tolist())
-        end = bins[-1].split(" to ")[1] if bins else ""
-        maps.append(HeatMap(which, side.label, bins, ticks, end, rows, cell_finding(result, which)))
-    end_of_colors = f"{number(scale * words.scale, 2)} {words.unit}".strip()
-    return maps, end_of_colors, len(result.first.groups) - len(order)
+        end = ends[at[-1] + 1] if bins else ""
+        maps.append(HeatMap(which, bins, ticks, end, colors, rows, _cell_finding(result, which)))
+    return maps
+
+
+def _cell_order(section: Section, limit: int) -> IntArray:
+    """Positions of the groups that are drawn: "all" first, then the worst first, then linear functions."""
+    groups = section.leading.groups
+    linear = range(len(groups.name), len(section.groups))
+    return np.array([0, *groups.ranked().tolist(), *linear], dtype=np.int64)[:limit]
+
+
+def _cell_scale(side: ColumnSummary) -> float:
+    """The bias at which colors end: the 0.98 quantile over cells with enough rows, as one cell must not decide."""
+    size = np.abs(side.bias[np.isfinite(side.bias) & (side.counts >= FEW)])
+    if not len(size):
+        size = np.abs(side.bias[np.isfinite(side.bias)])
+    return max(float(np.quantile(size, 0.98)), 1e-9) if len(size) else 1.0
+
+
+def _cell_finding(result: Result, which: str) -> str:
+    """The largest bias of a cell with enough rows, in a sentence."""
+    side = result.columns[which]
+    enough = np.isfinite(side.bias) & (side.counts >= FEW)
+    start = f"Bias by forecast and group, {side.label}: "
+    if not enough.any():
+        return f"{start}no cell has {FEW} rows or more."
+    i, j = np.unravel_index(int(np.argmax(np.where(enough, np.abs(side.bias), -1.0))), side.bias.shape)
+    low, high = number(float(side.edges[i])), number(float(side.edges[i + 1]))
+    where = f"{group_name(result.first.groups[j])} where {low} to {high} was forecast"
+    return (
+        f"{start}among cells with {FEW} rows or more ({count(float(enough.sum()))}), the largest bias is for {where}: "
+        f"{result.wording.bias(float(side.bias[i, j]))}."
+    )
 
 
 def _heat_cells(
@@ -440,18 +455,14 @@ def cards(result: Result) -> list[Card]:
     if result.kind == "comparison":
         return []
     if result.task == "classes":
-        means = [
-            Card("Likeliest class came up", *_mean(result, "right"), "share of rows: the accuracy"),
-            Card(
-                "Its mean probability",
-                *_mean(result, "confidence"),
-                "equal to the accuracy where it is right on average",
-            ),
-        ]
-        return [*means, *_groups_off(result), *_losses(result)]
+        equal = "equal to the accuracy where it is right on average"
+        right = Card("Likeliest class came up", *_mean(result, "right"), "share of rows: the accuracy")
+        sure = Card("Its mean probability", *_mean(result, "confidence"), equal)
+        return [right, sure, *_groups_off(result), *_losses(result)]
+    worst = [_worst_group(result)] if result.first.leading.groups.n_used else []
     if result.task == "interval":
-        return [_everybody(result), *_groups_off(result), *_worst_coverage(result), _width(result), *_losses(result)]
-    cards = [*_groups_off(result), *_worst_group(result), _everybody(result), *_losses(result)]
+        return [_everybody(result), *_groups_off(result), *worst, _width(result), *_losses(result)]
+    cards = [*_groups_off(result), *worst, _everybody(result), *_losses(result)]
     if result.costs is not None:
         losses = [result.costs.before, result.costs.after]
         before, after = ("" if loss is None else precise(loss) for loss in losses)
@@ -483,35 +494,21 @@ def _groups_off(result: Result) -> list[Card]:
     return [Card("Groups off beyond doubt", *texts, f"of {count(of)}{note}")]
 
 
-def _worst_group(result: Result) -> list[Card]:
+def _worst_group(result: Result) -> Card:
     """The worst group of the model, or of swapcal's forecasts where there is no model, on both sides."""
-    groups, words = result.first.leading.groups, result.wording
-    worst = groups.ranked()
-    if not len(worst):
-        return []
-    j = int(worst[0])
+    row, words, covers = group_rows(result)[1], result.wording, result.task == "interval"
 
-    def told(_: str, side: ColumnSummary) -> str:
-        mean = side.groups.mean
-        return signed(words.scale * float(mean[j]), 2) if j < len(mean) else MISSING
+    def told(which: str, _: ColumnSummary) -> str:
+        if which not in row:
+            return MISSING
+        return coverage_text(row[which]["coverage"]) if covers else signed(row[which]["bias"], 2)
 
-    unit = ", ".join(part for part in (words.noun, words.unit) if part)
-    name, kind = (
-        shortened(group_name(groups.name[j]), 48),
-        "off beyond doubt" if groups.significant[j] else "may be chance",
-    )
-    note = f"{f'{unit}, ' if unit else ''}{name}, {counted(groups.rows[j])}; {kind}"
-    return [Card("Bias of the worst group", *_texts(result, told), note)]
-
-
-def _worst_coverage(result: Result) -> list[Card]:
-    rows = group_rows(result)[1:2]
-    if not rows:
-        return []
-    row = rows[0]
-    texts = _texts(result, lambda which, _: coverage_text(row[which]["coverage"]) if which in row else "")
-    note = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}"
-    return [Card("Coverage of the worst group", *texts, note)]
+    name, texts = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}", _texts(result, told)
+    if covers:
+        return Card("Coverage of the worst group", *texts, name)
+    doubt = "off beyond doubt" if row[next(iter(result.columns))]["off"] else "may be chance"
+    about = ", ".join(part for part in (words.noun, words.unit, name) if part)
+    return Card("Bias of the worst group", *texts, f"{about}; {doubt}")
 
 
 def _everybody(result: Result) -> Card:
@@ -533,11 +530,9 @@ def _width(result: Result) -> Card:
 
 def _losses(result: Result) -> list[Card]:
     """The losses before and after with the interval of the change; without it, what they are."""
-    cards = []
-    for name, pair in result.paired.items():
-        cards.append(Card(capitalized(name), precise(pair.before), precise(pair.after), pair.change))
-    if cards:
-        return cards
+    if result.paired:
+        pairs = result.paired.items()
+        return [Card(capitalized(name), precise(pair.before), precise(pair.after), pair.change) for name, pair in pairs]
     if result.task == "classes":
         means = {"Brier score of all classes": "brier", "Log loss": "log_loss"}
         last = list(result.first.means.values())[-1]
@@ -549,37 +544,32 @@ def _losses(result: Result) -> list[Card]:
 
 
 def _scores(result: Result) -> list[Card]:
-    known = [side.scores for side in result.columns.values() if side.scores is not None]
+    """Of outcomes 0 and 1."""
+    known = {which: side.scores for which, side in result.columns.items() if side.scores is not None}
     if not known:
         return []
-    auc = _texts(result, lambda _, side: "" if side.scores is None else _number(side.scores.auc))
-    logs = _texts(result, lambda _, side: "" if side.scores is None else precise(side.scores.log_loss))
+    last = list(known.values())[-1]
+    auc = _texts(result, lambda which, _: _number(known[which].auc) if which in known else "")
+    logs = _texts(result, lambda which, _: precise(known[which].log_loss) if which in known else "")
     parts = (
-        f"Brier score = miscalibration {number(known[-1].miscalibration, 2)} {MINUS} discrimination "
-        f"{number(known[-1].discrimination, 2)} + uncertainty {number(known[-1].uncertainty, 2)}"
+        f"Brier score = miscalibration {number(last.miscalibration, 2)} {MINUS} discrimination "
+        f"{number(last.discrimination, 2)} + uncertainty {number(last.uncertainty, 2)}"
     )
-    return [Card("AUC", *auc, "0.5 is chance, 1 is perfect order"), Card("Log loss", *logs, parts)]
+    order = Card("AUC", *auc, "0.5 is chance, 1 is perfect order")
+    return [order, Card("Log loss", *logs, parts)]
 
 
 def error_cards(result: Result) -> list[Card]:
     """The totals of the guarantee: errors, and what chance and the guarantee allow."""
-    side = list(result.columns.values())[-1]
-    total = side.weight
-    typical = ""
-    if total > 0.0 and side.swap_error >= 0.0:
-        size = result.wording.size(float(np.power(side.swap_error / total, 1.0 / result.r)))
+    side, typical = list(result.columns.values())[-1], ""
+    if side.weight > 0.0 and side.swap_error >= 0.0:
+        size = result.wording.size(per_round(side.swap_error, side, result.r))
         typical = f"as if every row were off by {size}"
-    cards = [
-        _error(result, "swap_error", typical),
-        *_chance(result),
-        _guarantee(result),
-        _error(result, "group_error", ""),
-        _error(result, "overall_error", ""),
-    ]
-    return cards
+    others = (_error(result, name) for name in ("group_error", "overall_error"))
+    return [_error(result, "swap_error", typical), *_chance(result), _guarantee(result), *others]
 
 
-def _error(result: Result, field: str, note: str) -> Card:
+def _error(result: Result, field: str, note: str = "") -> Card:
     # What rounding leaves of zero is zero.
     sizes = {which: float(getattr(side, field)) for which, side in result.columns.items()}
     texts = _texts(result, lambda which, _: number(sizes[which] if sizes[which] > 1e-9 else 0.0 * sizes[which]))
@@ -604,22 +594,3 @@ def _chance(result: Result) -> list[Card]:
     highs = [side.chance_high for side in result.columns.values() if side.chance_high is not None]
     most = f", at most {number(highs[-1])} in 95 of 100 streams" if highs else ""
     return [Card(capitalized(QUANTITIES["chance_mean"]), *texts, f"of calibrated forecasts{most}")]
-
-
-def row_sentence(result: Result) -> str:
-    """How much there was, in a sentence."""
-    counts, groups = result.first.counts or result.counts, counted(result.n_groups, "group")
-    if result.kind == "comparison":
-        return f"{count(counts.scored)} rows with an outcome."
-    what = {
-        "scalar": f" with an outcome, {groups}",
-        "interval": f" with an outcome and an interval, {groups}",
-        "classes": f" with an outcome, {counted(len(result.sections) - 1, 'class', 'classes')}, {groups}",
-    }[result.task]
-    text = f"{counted(counts.scored)}{what}"
-    if result.task == "scalar" and counts.without_outcome:
-        text += f"; {counted(counts.without_outcome, 'more row')} without an outcome"
-    if result.task == "scalar" and counts.outcomes_outside:
-        were = "was" if counts.outcomes_outside == 1 else "were"
-        text += f"; {counted(counts.outcomes_outside, 'outcome')} outside the range {were} moved to its end"
-    return f"{text}."

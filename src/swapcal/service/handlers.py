@@ -13,30 +13,14 @@ from starlette.responses import Response
 
 import swapcal as sc
 from swapcal.forecast import Forecast
+from swapcal.service import schemas
 from swapcal.service.access import decode, json, read_body
 from swapcal.service.config import Upstream
 from swapcal.service.idempotency import ForecastJob, OutcomeJob
 from swapcal.service.metrics import CONTENT_TYPE
 from swapcal.service.registry import Registry
 from swapcal.service.report import page_request
-from swapcal.service.schemas import (
-    Alarms,
-    Answers,
-    Case,
-    Cases,
-    CaseState,
-    Forecasted,
-    Forgotten,
-    Health,
-    Learned,
-    Outcome,
-    Outcomes,
-    Problem,
-    Refused,
-    Results,
-    StoredCase,
-    StreamList,
-)
+from swapcal.service.schemas import Case, Forecasted, Problem, Refused
 from swapcal.service.server import Server
 from swapcal.service.spec import StreamAnswer, StreamSpec
 from swapcal.service.store import CaseRow
@@ -78,17 +62,18 @@ async def alarms(server: Server, request: Request) -> Response:
     """The alarms of the stream's monitor."""
     name: str = request.path_params["stream"]
 
-    def read(registry: Registry) -> Alarms:
+    def read(registry: Registry) -> schemas.Alarms:
         stream = registry.get(name)
         if not stream.monitors:
-            return Alarms([], [], "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`")
+            none = "this stream has no monitor, so nothing raises alarms; leave out `monitor = false`"
+            return schemas.Alarms([], [], none)
         watch, model = stream.monitors.values()
         outcomes, tolerance = watch.monitor.n_rows, watch.monitor.tolerance
         note = (
             f"{counted(watch.raised, 'alarm')} over {counted(outcomes, 'outcome')}, {model.raised:,} for the model's "
             f"own numbers; tolerated is a bias of {tolerance:g} in any group"
         )
-        return Alarms(watch.alarms.copy(), model.alarms.copy(), note)
+        return schemas.Alarms(watch.alarms.copy(), model.alarms.copy(), note)
 
     return json(await server.query(read))
 
@@ -108,7 +93,7 @@ async def metrics(server: Server, request: Request) -> Response:
 async def list_streams(server: Server, request: Request) -> Response:
     """The streams that the token may see."""
     names = await server.query(lambda registry: registry.store.names())
-    return json(StreamList([name for name in names if request.scope["token"].may("read", name)]))
+    return json(schemas.StreamList([name for name in names if request.scope["token"].may("read", name)]))
 
 
 async def put_stream(server: Server, request: Request) -> Response:
@@ -144,13 +129,13 @@ async def delete_stream(server: Server, request: Request) -> Response:
 
 async def live(server: Server, request: Request) -> Response:
     """Whether the process answers."""
-    return json(Health(live=True, ready=server.writer.ready))
+    return json(schemas.Health(live=True, ready=server.writer.ready))
 
 
 async def ready(server: Server, request: Request) -> Response:
     """Whether the store works and streams are loaded."""
     good = server.writer.ready and not server.stop_at
-    return json(Health(live=True, ready=good), 200 if good else 503)
+    return json(schemas.Health(live=True, ready=good), 200 if good else 503)
 
 
 async def ping(server: Server, request: Request) -> Response:
@@ -208,16 +193,16 @@ def _hints(answer: Any, upstream: Upstream) -> list[float]:
     return [float(one[0] if isinstance(one, list) else one) for one in numbers]
 
 
-_CASES = {"one": msgspec.json.Decoder(Case), "cases": msgspec.json.Decoder(Cases)}
-_OUTCOMES = {"one": msgspec.json.Decoder(Outcome), "outcomes": msgspec.json.Decoder(Outcomes)}
-Entry = Forecasted | Learned | Forgotten | Refused
+_CASES = {"one": msgspec.json.Decoder(Case), "cases": msgspec.json.Decoder(schemas.Cases)}
+_OUTCOMES = {"one": msgspec.json.Decoder(schemas.Outcome), "outcomes": msgspec.json.Decoder(schemas.Outcomes)}
+Entry = Forecasted | schemas.Learned | schemas.Forgotten | Refused
 
 
 async def forecast(server: Server, request: Request) -> Response:
     """Forecast one case, or several."""
     cases, several = await _items(server, request, "cases", _CASES)
     answers = await forecast_all(server, request.path_params["stream"], cases)
-    return _answer(answers, Answers(answers) if several else None)
+    return _answer(answers, schemas.Answers(answers) if several else None)
 
 
 async def forecast_all(server: Server, name: str, cases: Sequence[Case]) -> list[Forecasted | Refused]:
@@ -259,20 +244,20 @@ async def learn(server: Server, request: Request) -> Response:
     """Learn the outcome of one case, or of several; null says that it will never come."""
     outcomes, several = await _items(server, request, "outcomes", _OUTCOMES)
     answers = await server.writer.submit(OutcomeJob(request.path_params["stream"], outcomes), len(outcomes))
-    return _answer(answers, Results(answers) if several else None)
+    return _answer(answers, schemas.Results(answers) if several else None)
 
 
 async def stored_case(server: Server, request: Request) -> Response:
     """A case as it is stored."""
     name, case = request.path_params["stream"], request.path_params["id"]
 
-    def read(registry: Registry) -> StoredCase:
+    def read(registry: Registry) -> schemas.StoredCase:
         stream = registry.get(name)
         row = registry.store.find(name, [case]).get(case)
         if row is None:
             raise Problem(404, "no such case was forecast in this stream, or it was too long ago to be kept")
         inputs, forecast = row.inputs(), row.forecast(stream.identity)
-        return StoredCase(
+        return schemas.StoredCase(
             id=case,
             context=inputs.context,
             hint=inputs.used(),
@@ -288,7 +273,7 @@ async def stored_case(server: Server, request: Request) -> Response:
     return json(await server.query(read))
 
 
-def _state(stream: Stream, row: CaseRow, forecast: Forecast) -> CaseState:
+def _state(stream: Stream, row: CaseRow, forecast: Forecast) -> schemas.CaseState:
     if row.y is not None:
         return "held" if stream.is_held(forecast) else "learned"
     if row.y_seq is not None:
@@ -308,7 +293,7 @@ async def _items(server: Server, request: Request, field: str, decoders: dict[st
     return items, several
 
 
-def _answer(answers: Sequence[Entry], several: Answers | Results | None) -> Response:
+def _answer(answers: Sequence[Entry], several: schemas.Answers | schemas.Results | None) -> Response:
     """The answer to one item, or to several: 207 says that some of the entries were refused."""
     if several is not None:
         return json(several, 207 if any(isinstance(answer, Refused) for answer in answers) else 200)

@@ -133,7 +133,7 @@ class _Turn:
         for one, forecast in zip(fresh.values(), forecasts, strict=True):
             seq += 1
             request = _json(Request(one.case.context, one.case.hint, one.fetched, one.case.weight))
-            row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, forecast=forecast)
+            row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, made=forecast)
             self.known[row.id] = row
             self.cases.append(row)
             one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)

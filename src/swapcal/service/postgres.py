@@ -5,16 +5,14 @@ its connection, and the next one that asks takes over. Each owner has a higher e
 whoever was thought dead and comes back writes nothing.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 
 import swapcal as sc
-from swapcal.service.schemas import StoreDown
-from swapcal.service.store import TABLES, Commit, EventStore, NotOwner
+from swapcal.service.store import TABLES, Commit, EventStore, NotOwner, translated
 
 SCHEMA_VERSION = 2
 _LOCK = "hashtextextended('swapcal.stream.' || ?::text, 0)"
@@ -37,11 +35,12 @@ class Postgres(EventStore):
     errors = (psycopg.Error,)
     not_down = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
     among = "= ANY(?)"
+    listed = staticmethod(list[str])
+    dialect = (("?", "%s"),)
 
     def __init__(self, address: str, owner: str | None = None, *, seconds: float = 10.0) -> None:
         super().__init__(seconds)
         self.address, self.owner = address, owner
-        self._db: psycopg.Connection[Any] | None = None
 
     def open(self) -> None:
         """Connect and make tables that are missing."""
@@ -76,34 +75,22 @@ class Postgres(EventStore):
             )
         self._db, self._keys = db, {}
 
-    def close(self) -> None:
-        """Let go of the connection, and with it of all streams."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-
     def _reason(self, error: Exception) -> str:
         # Without the address, which may hold a password.
         return f"PostgreSQL cannot be used ({type(error).__name__})"
 
-    def _execute(self, statement: str, *parameters: Any) -> psycopg.Cursor[Any]:
-        return self._connection.execute(_dialect(statement), parameters, binary=True)
+    def _execute(self, statement: str, *parameters: Any) -> Any:
+        return self._connection.execute(translated(statement, self.dialect), parameters, binary=True)
 
     @contextmanager
-    def _cursor(self, statement: str, *parameters: Any) -> Iterator[psycopg.Cursor[Any]]:
+    def _cursor(self, statement: str, *parameters: Any) -> Iterator[Any]:
         db = self._connection
         with db.transaction(), db.cursor("swapcal_log", binary=True) as cursor:
-            cursor.execute(_dialect(statement), parameters)
+            cursor.execute(translated(statement, self.dialect), parameters)
             yield cursor
 
-    def _transaction(self) -> AbstractContextManager[object]:
+    def _transaction(self) -> Any:
         return self._connection.transaction()
-
-    @property
-    def _connection(self) -> psycopg.Connection[Any]:
-        if self._db is None or self._db.closed:
-            raise StoreDown("there is no connection to the database")
-        return self._db
 
     def _delete_cases(self, key: int) -> None:
         # Many cases take their time.
@@ -122,9 +109,6 @@ class Postgres(EventStore):
         with self._guard():
             self._execute(f"SELECT pg_advisory_unlock({_LOCK})", name)
 
-    def _listed(self, ids: Sequence[str]) -> list[str]:
-        return list(ids)
-
     def _write(self, key: int, commit: Commit) -> None:
         db = self._connection
         if commit.cases:
@@ -142,8 +126,3 @@ class Postgres(EventStore):
                 "WHERE c.stream = %s AND c.id = new.id",
                 (*map(list, zip(*outcomes, strict=True)), key),
             )
-
-
-@cache
-def _dialect(statement: str) -> str:
-    return statement.replace("?", "%s")

@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 
 import swapcal as sc
-from swapcal.audits.scores import ErrorHistory
 from swapcal.forecast import Identity
 from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import Problem, StreamStatus
@@ -24,9 +23,9 @@ from swapcal.service.spec import StreamSpec
 from swapcal.service.store import Event, opened
 from swapcal.service.stream import Stream, columns, groups_row, unweighted
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation
-from swapcal.tasks.result import Counts, History, Range, Result, Section, versions
-from swapcal.tasks.survey import binning
+from swapcal.tasks.evaluation import ContextColumns, ContextRows, binning
+from swapcal.tasks.result import Counts, Range, Result
+from swapcal.tasks.scalar import ScalarEvaluation
 from swapcal.text.verdict import verdict
 from swapcal.typing import Float64Array
 
@@ -73,44 +72,26 @@ def recorded_result(
     kind, audience = spec.forecast_property(), ContextColumns(groups)
     hinted = ~np.isnan(cases.hint)
     bins = binning(kind, cases.hint[hinted], None) if hinted.any() else None
-    both = Evaluation(kind, audience, bins, cases.y, 2.0, cases.hint[hinted] if hinted.any() else None)
-    history = ErrorHistory()
-    for part in history.parts(0, np.ones(len(cases.y), dtype=np.bool_)):
+    both = ScalarEvaluation(kind, audience, bins, cases.y, hints=cases.hint[hinted] if hinted.any() else None)
+    for part in both.parts(np.ones(len(cases.y), dtype=np.bool_)):
         rows = ContextRows(cases.rows, None).part(part)
         weights = None if cases.weights is None else cases.weights[part]
-        both.add(cases.y[part], None if bins is None else cases.hint[part], cases.forecast[part], rows, weights)
-        if history.due(part.stop):
-            history.note(part.stop, *_errors(both))
-    rounds, error_before, error_after = history.series(len(cases.y), *_errors(both))
-    before = None if both.before is None else both.before.summary()
-    after, paired = both.after.summary(), both.losses.paired()
-    history_of_errors = History(rounds, None if before is None else error_before, error_after, None)
+        both.add(cases.y[part], cases.hint[part], cases.forecast[part], rows, weights)
+        both.note()
+    section, paired, scored = both.section(history=both.history()), both.paired(), both.leading.n_rounds
+    pair = paired.get(kind.wording.loss)
     missing = int(status["pending"] - status["held"] + status["expired"] + status["forgotten"])
-    return Result(
-        kind="run",
-        task="scalar",
-        source=f"stream {name}",
-        y="the outcome",
-        property=repr(kind),
-        wording=kind.wording,
-        counts=Counts(scored=both.after.n_rounds, rows=both.after.n_rounds + missing, without_outcome=missing),
-        verdict=verdict(before, after, wording=kind.wording, paired=paired),
-        sections=(Section("", before, after, both.after.names, history=history_of_errors),),
-        config=TaskConfig("the outcome", property=kind, groups=[_group(one) for one in spec.groups]),
+    return Result.of(
+        TaskConfig("the outcome", property=kind, groups=spec.config().groups),
+        f"stream {name}",
+        kind,
+        counts=Counts(scored=scored, rows=scored + missing, without_outcome=missing),
+        verdict=verdict(section.before, section.after, wording=kind.wording, paired=pair),
+        sections=(section,),
         details=dict(_details(spec, cases, status)),
-        versions=versions(),
         range=Range(kind.low, kind.high),
-        paired={} if paired is None else {kind.wording.loss: paired},
+        paired=paired,
     )
-
-
-def _errors(both: Evaluation) -> tuple[float, float]:
-    before = 0.0 if both.before is None or not both.before.n_rounds else both.before.swap_error(2.0)
-    return before, both.after.swap_error(2.0)
-
-
-def _group(one: str | list[str]) -> str | tuple[str, ...]:
-    return one if isinstance(one, str) else tuple(one)
 
 
 def _details(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -277,10 +277,9 @@ MEDIA_TYPE = "application/problem+json"
 class Problem(Exception):
     """A refusal: a status, a sentence, and for what is safe to send again later, after how many seconds."""
 
-    def __init__(self, status: int, detail: str, *, retry_after: int | None = None) -> None:
+    def __init__(self, status: int, detail: str, *, retry_after: int | None = None, store_down: bool = False) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.retry_after = status, detail, retry_after
-        self.store_down = False
+        self.status, self.detail, self.retry_after, self.store_down = status, detail, retry_after, store_down
 
     def refused(self, id: str | None = None) -> Refused:
         """The same as an entry of an answer."""

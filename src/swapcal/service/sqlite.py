@@ -4,25 +4,16 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import swapcal as sc
 from swapcal.service.schemas import StoreDown
-from swapcal.service.store import TABLES, Commit, EventStore, NotOwner
+from swapcal.service.store import TABLES, Commit, EventStore, NotOwner, translated
 
 SCHEMA_VERSION = 1
-_DIALECT = {
-    "swapcal_": "",
-    "BIGINT GENERATED ALWAYS AS IDENTITY": "INTEGER",
-    "BIGINT": "INTEGER",
-    "BYTEA": "BLOB",
-    "DOUBLE PRECISION": "REAL",
-    ' COLLATE "C"': "",
-}
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -16384")
 
 
@@ -40,19 +31,25 @@ class Sqlite(EventStore):
     errors = (sqlite3.Error, OSError)
     not_down = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.NotSupportedError)
     among = "IN (SELECT value FROM json_each(?))"
+    listed = staticmethod(json.dumps)
+    dialect = (
+        ("swapcal_", ""),
+        ("BIGINT GENERATED ALWAYS AS IDENTITY", "INTEGER"),
+        ("BIGINT", "INTEGER"),
+        ("BYTEA", "BLOB"),
+        ("DOUBLE PRECISION", "REAL"),
+        (' COLLATE "C"', ""),
+    )
 
     def __init__(self, path: str, *, seconds: float = 10.0) -> None:
         super().__init__(seconds)
         self.path = Path(path)
-        self._db: sqlite3.Connection | None = None
         self._held: int | None = None
         self._files: list[tuple[int, int] | None] = []
 
     def open(self) -> None:
         """Connect and make tables that are missing."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        super().close()
         with self._guard():
             self._check_file()
             # Cases hold personal data: nobody else on the machine reads them.
@@ -67,15 +64,13 @@ class Sqlite(EventStore):
                     f"{self.path} has tables of version {version} and this swapcal reads {SCHEMA_VERSION}; upgrade it"
                 )
             for statement in TABLES:
-                db.execute(_dialect(statement))
+                db.execute(translated(statement, self.dialect))
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._db, self._keys, self._files = db, {}, [_file(self.path), _file(f"{self.path}-wal")]
 
     def close(self) -> None:
         """Let go of file and lock."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        super().close()
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -95,10 +90,10 @@ class Sqlite(EventStore):
     def _reason(self, error: Exception) -> str:
         return f"{self.path} cannot be used ({error})"
 
-    def _execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
-        return self._connection.execute(_dialect(statement), parameters)
+    def _execute(self, statement: str, *parameters: Any) -> Any:
+        return self._connection.execute(translated(statement, self.dialect), parameters)
 
-    def _cursor(self, statement: str, *parameters: Any) -> AbstractContextManager[sqlite3.Cursor]:
+    def _cursor(self, statement: str, *parameters: Any) -> AbstractContextManager[Any]:
         return nullcontext(self._execute(statement, *parameters))
 
     @contextmanager
@@ -112,12 +107,6 @@ class Sqlite(EventStore):
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
-
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        if self._db is None:
-            raise StoreDown("the store is not open")
-        return self._db
 
     def _lock(self, name: str) -> None:
         if self._held is not None:
@@ -135,9 +124,6 @@ class Sqlite(EventStore):
         with self._guard():
             self._lock(name)
             return super().create(name, spec, snapshot)
-
-    def _listed(self, ids: Sequence[str]) -> str:
-        return json.dumps(list(ids))
 
     def _write(self, key: int, commit: Commit) -> None:
         self._connection.executemany(
@@ -157,10 +143,3 @@ def _file(path: str | Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
-
-
-@cache
-def _dialect(statement: str) -> str:
-    for word, own in _DIALECT.items():
-        statement = statement.replace(word, own)
-    return statement

@@ -9,9 +9,10 @@ there after it returns, also after a crash, or none of it is.
 import hmac
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import cache
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -88,25 +89,19 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.fetched if self.hint is None else self.hint
 
 
+@dataclass(slots=True, eq=False)
 class CaseRow:
-    """A case; its forecast is unpacked when somebody needs it."""
+    """A case; its forecast is unpacked when somebody needs it, and is then `made`."""
 
-    __slots__ = ("_forecast", "created", "id", "learned", "packed", "request", "seq", "y", "y_seq")
-
-    def __init__(
-        self,
-        id: str,
-        seq: int,
-        request: bytes,
-        packed: bytes,
-        created: float,
-        y: float | None = None,
-        y_seq: int | None = None,
-        learned: float | None = None,
-        forecast: sc.Forecast | None = None,
-    ) -> None:
-        self.id, self.seq, self.request, self.packed, self.created = id, seq, request, packed, created
-        self.y, self.y_seq, self.learned, self._forecast = y, y_seq, learned, forecast
+    id: str
+    seq: int
+    request: bytes
+    packed: bytes
+    created: float
+    y: float | None = None
+    y_seq: int | None = None
+    learned: float | None = None
+    made: sc.Forecast | None = None
 
     @property
     def entry(self) -> Entry:
@@ -123,9 +118,9 @@ class CaseRow:
 
     def forecast(self, identity: Identity) -> sc.Forecast:
         """The forecast, which the forecaster of this identity has made."""
-        if self._forecast is None:
-            self._forecast = unpack(self.packed, identity)
-        return self._forecast
+        if self.made is None:
+            self.made = unpack(self.packed, identity)
+        return self.made
 
 
 _REQUEST = msgspec.json.Decoder(Request)
@@ -232,22 +227,34 @@ class EventStore(ABC):
     # What the store's library raises, and which of it says that a statement is wrong and not that the store is down.
     errors: tuple[type[Exception], ...]
     not_down: tuple[type[Exception], ...]
-    # A condition on an id: it is one of many, which are one parameter.
+    # A condition on an id: it is one of many, which are one parameter; and what makes that of a list.
     among: str
+    listed: Callable[..., Any]
+    # What the store says instead of PostgreSQL's words, in this order.
+    dialect: tuple[tuple[str, str], ...]
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         # When what is asked of it now began; None while nothing is. Other threads may read it.
         self.since: float | None = None
         self._keys: dict[str, int] = {}
+        self._db: Any = None
+
+    @property
+    def _connection(self) -> Any:
+        if self._db is None or getattr(self._db, "closed", False):
+            raise StoreDown("there is no connection to the store")
+        return self._db
 
     @abstractmethod
     def open(self) -> None:
         """Connect, make tables that are missing, and check that this version can read them; again after `StoreDown`."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Let go of everything."""
+        """Let go of the connection."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
 
     def names(self) -> list[str]:
         """The streams that there are."""
@@ -299,11 +306,7 @@ class EventStore(ABC):
         # One statement for any number of ids: it is compiled once, and an id is never part of it.
         statement = f"SELECT {CASE} FROM swapcal_cases WHERE stream = ? AND id {self.among}"
         with self._guard():
-            return {row[0]: CaseRow(*row) for row in self._execute(statement, self._key(name), self._listed(ids))}
-
-    @abstractmethod
-    def _listed(self, ids: Sequence[str]) -> Any:
-        """Ids as the parameter of `among`."""
+            return {row[0]: CaseRow(*row) for row in self._execute(statement, self._key(name), self.listed(list(ids)))}
 
     def events(self, name: str, after: int) -> Generator[Event, None, None]:
         """The log behind event number `after`, in order."""
@@ -401,6 +404,14 @@ class EventStore(ABC):
             raise StoreDown(self._reason(error)) from error
         finally:
             self.since = outer
+
+
+@cache
+def translated(statement: str, dialect: tuple[tuple[str, str], ...]) -> str:
+    """A statement in the words of a store."""
+    for word, own in dialect:
+        statement = statement.replace(word, own)
+    return statement
 
 
 def open_store(address: str, *, owner: str | None = None, seconds: float = 10.0) -> EventStore:

@@ -56,25 +56,16 @@ class GroupMonitor(Stateful):
 
     def __init__(self, monitor: Monitor, raised: int = 0, alarms: Sequence[RaisedAlarm] = ()) -> None:
         self.monitor, self.raised, self.alarms = monitor, raised, list(alarms)
-        self._waiting: list[tuple[float, float, Row]] = []
-
-    @property
-    def is_open(self) -> bool:
-        """Whether outcomes wait for the end of their batch."""
-        return bool(self._waiting)
-
-    @property
-    def n_groups(self) -> int:
-        """Groups in the alarms that are kept."""
-        return len({one.group for one in self.alarms})
+        # Outcomes that wait for the end of their batch.
+        self.waiting: list[tuple[float, float, Row]] = []
 
     def add(self, y: float, p: float, row: Row) -> None:
         """One more outcome of the batch: what came, what was forecast, and the case's groups."""
-        self._waiting.append((y, p, row))
+        self.waiting.append((y, p, row))
 
     def close(self, seq: int, at: float) -> None:
         """The end of a batch: weigh it, and keep the alarms that it raises, as of event number `seq`."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         if not waiting:
             return
         for alarm in self.monitor.update_many(*columns(waiting)):
@@ -150,13 +141,7 @@ def audit_view(stream: str, before: Column, after: Column) -> AuditView:
         model, ours = (side.get(name) for side in sides)
         rounds = max(one[0] for one in (model, ours) if one is not None)
         groups.append(GroupView(name, rounds, model and model[1], ours and ours[1]))
-    return AuditView(
-        stream=stream,
-        property=repr(after.property),
-        before=_errors(before, sides[0]),
-        after=_errors(after, sides[1]),
-        groups=groups,
-    )
+    return AuditView(stream, repr(after.property), _errors(before, sides[0]), _errors(after, sides[1]), groups)
 
 
 _Sides = dict[str, tuple[int, SideBias, float]]
@@ -390,7 +375,7 @@ class Stream(Stateful):
     @property
     def counts_transactions(self) -> bool:
         """Whether the next event, in another transaction, would not do the same as in this one."""
-        return self.order is not None or any(monitor.is_open for monitor in self.monitors.values())
+        return self.order is not None or any(monitor.waiting for monitor in self.monitors.values())
 
     def validate(self, context: dict[str, Scalar], hint: float | None, weight: float = 1.0) -> ValidCase:
         """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
@@ -482,7 +467,7 @@ class Stream(Stateful):
         """Where it stands."""
         totals, lateness = self.scores.totals, self.forecaster.lateness()
         (raised, groups), (model_raised, model_groups) = [
-            (monitor.raised, monitor.n_groups) for monitor in self.monitors.values()
+            (monitor.raised, len({one.group for one in monitor.alarms})) for monitor in self.monitors.values()
         ] or [(0, 0), (0, 0)]
         compared = totals.compared or None
         return StreamStatus(

@@ -281,6 +281,4 @@ class Writer:
 
 
 def _down(detail: str) -> Problem:
-    problem = Problem(503, detail, retry_after=1)
-    problem.store_down = True
-    return problem
+    return Problem(503, detail, retry_after=1, store_down=True)

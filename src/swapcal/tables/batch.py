@@ -151,6 +151,25 @@ def taken(column: Coded | Float64Array, rows: IntArray) -> Coded | Float64Array:
     return Coded(column.codes[rows], column.values) if isinstance(column, Coded) else column[rows]
 
 
+def by_value(column: Coded | Float64Array) -> Coded:
+    """A column by its distinct values, also where it holds floats."""
+    if isinstance(column, Coded):
+        return column
+    values, codes = np.unique(column, return_inverse=True)
+    return Coded(np.where(np.isnan(column), -1, codes).astype(np.int64), tuple(values.tolist()))
+
+
+def entries(column: Any) -> list[Any]:
+    """The entries of any column; None where a coded one has none."""
+    if isinstance(column, Coded):
+        values = [*column.values, None]
+        return [values[code] for code in column.codes.tolist()]
+    for member in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, member):
+            return list(getattr(column, member)())
+    return list(column)
+
+
 # --------
 # Some rows of a table.
 
@@ -189,6 +208,11 @@ class Batch:
     def __len__(self) -> int:
         return self.n
 
+    @property
+    def rows(self) -> IntArray:
+        """The numbers of its rows."""
+        return np.arange(self.first, self.first + self.n)
+
     def __getitem__(self, name: str) -> Coded | Float64Array:
         return self.column(name)
 
@@ -197,7 +221,7 @@ class Batch:
         column = self._raw(name)
         array = _arrow_numbers(column) if hasattr(column, "null_count") else _array_numbers(column)
         if array is None:
-            array = np.array([self._number(name, at, value) for at, value in enumerate(_listed(column))])
+            array = np.array([self._number(name, at, value) for at, value in enumerate(entries(column))])
         if np.isinf(array).any():
             raise self._wrong(name, int(np.argmax(np.isinf(array))), "the number is infinite")
         return array
@@ -249,7 +273,7 @@ class Batch:
             compute = package("pyarrow.compute", "reading files")
             blanked = compute.if_else(package("pyarrow", "reading files").array(mask), None, column)
         else:
-            blanked = [None if gone else value for value, gone in zip(_listed(column), mask, strict=True)]
+            blanked = [None if gone else value for value, gone in zip(entries(column), mask, strict=True)]
         return Batch(self.name, self.first, self.n, {**self._data, name: blanked})
 
     def _raw(self, name: str) -> Any:
@@ -262,9 +286,8 @@ class Batch:
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError:
-            raise self._wrong(
-                name, at, f"the bytes {short_repr(value)} are no text; save the file as UTF-8", ""
-            ) from None
+            what = f"the bytes {short_repr(value)} are no text; save the file as UTF-8"
+            raise self._wrong(name, at, what, "") from None
 
     def _number(self, name: str, at: int, value: Any) -> float:
         written = self._decoded(name, at, value) if isinstance(value, bytes) else value
@@ -313,14 +336,6 @@ def _array_numbers(column: Any) -> Float64Array | None:
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and not isinstance(column, np.ma.MaskedArray):
         return column.astype(np.float64)
     return None
-
-
-def _listed(column: Any) -> list[Any]:
-    for member in ("to_pylist", "to_list", "tolist"):
-        if hasattr(column, member):
-            values: list[Any] = getattr(column, member)()
-            return values
-    return list(column)
 
 
 # --------

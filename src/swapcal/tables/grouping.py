@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import short_repr
-from swapcal.tables.batch import Coded, as_number, text
+from swapcal.tables.batch import Coded, as_number, by_value, text
 from swapcal.typing import Float64Array
 
 # --------
@@ -115,12 +115,9 @@ class ColumnComparison:
             if self.sign == "!=":
                 inside |= np.isnan(read) & [*(text(value) is not None for value in column.values), False]
             return np.asarray(inside, dtype=np.bool_)[column.codes]
-        if isinstance(column, Coded):
-            table = np.array([self.holds(value) for value in column.values] + [False])
-            return table[column.codes]
-        if isinstance(self.value, str):
-            values, codes = np.unique(column, return_inverse=True)
-            return np.array([self.holds(value) for value in values.tolist()], dtype=np.bool_)[codes]
+        if isinstance(column, Coded) or isinstance(self.value, str):
+            column = by_value(column)
+            return np.array([*map(self.holds, column.values), False])[column.codes]
         held: npt.NDArray[np.bool_] = _OPERATORS[self.sign](column, self.value) & ~np.isnan(column)
         return held
 
@@ -146,10 +143,8 @@ def parse_comparison(written: str) -> ColumnComparison | None:
     if value != value:
         value = right
     if isinstance(value, str) and (not value or sign not in ("==", "!=")):
-        raise InvalidInput(
-            f"the group {written!r} must compare a column with a number, or with a text by == or !=; "
-            "write for example 'age >= 60' or \"city == 'Paris'\""
-        )
+        how = "compare a column with a number, or with a text by == or !="
+        raise InvalidInput(f"the group {written!r} must {how}: 'age >= 60' or \"city == 'Paris'\"")
     return ColumnComparison(f"{column} {sign} {right}", unquoted(column), sign, value)
 
 
@@ -239,11 +234,8 @@ def _read(groups: Any) -> Iterator[Key | ColumnComparison | Function]:
                 raise InvalidInput(f"the intersection {one!r} names a column twice; name each once")
             compared = next((name for name in one if parse_comparison(name) is not None), None)
             if compared is not None and len(one) > 1:
-                raise InvalidInput(
-                    f"an intersection joins columns, and {compared!r} is a comparison; add a column that says whether "
-                    f"it holds and join that one, or ask for {compared!r} and the other columns side by side, with a "
-                    "comma"
-                )
+                way = "join a column that says whether it holds, or ask for both side by side, with a comma"
+                raise InvalidInput(f"an intersection joins columns, and {compared!r} is a comparison; {way}")
             yield Key(tuple(one))
         else:
             raise InvalidInput(f"a group must be {_ALLOWED}; got {short_repr(one)}")
@@ -259,7 +251,6 @@ def groups_from_spec(spec: Any) -> list[str | tuple[str, ...]]:
     """The argument of `Groups` behind what `Definitions.spec` wrote; functions cannot be rebuilt."""
     lost = [one["function"] for one in spec["fixed"] if "function" in one]
     if lost:
-        raise StateFileError(
-            f"the groups hold a function of your own, {lost[0]!r}, which no file stores; pass hypotheses= to load"
-        )
+        own = f"the groups hold a function of your own, {lost[0]!r}, which no file stores"
+        raise StateFileError(f"{own}; pass hypotheses= to load")
     return [*(one["compare"] for one in spec["fixed"]), *(tuple(columns) for columns in spec["keys"])]

@@ -39,16 +39,22 @@ def open_arrays(arrays: Mapping[str, Any], columns: Sequence[str] | None, batch_
     n_rows = next(iter(lengths.values()), 0)
     for column, length in lengths.items():
         if length != n_rows:
-            raise DataError(
-                f"column {column!r} of {name} has {length} rows and {names[0]!r} has {n_rows}; cut or fill it"
-            )
+            lengths_of = f"column {column!r} of {name} has {length} rows and {names[0]!r} has {n_rows}"
+            raise DataError(f"{lengths_of}; cut or fill it")
+    return _in_memory(name, names, n_rows, batch_rows, skip, lambda column, part: arrays[column][part])
+
+
+def _in_memory(
+    name: str, names: tuple[str, ...], n_rows: int, batch_rows: int, skip: int, part_of: Callable[[str, slice], Any]
+) -> Table:
+    """A table of which `part_of` gives some rows of a column."""
 
     def pieces() -> Iterator[Piece]:
         for start in range(skip, n_rows, batch_rows):
-            end = min(start + batch_rows, n_rows)
-            yield Piece(end - start, {column: arrays[column][start:end] for column in names})
+            part = slice(start, min(start + batch_rows, n_rows))
+            yield Piece(part.stop - start, {column: part_of(column, part) for column in names})
 
-    return Table(name, names, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
+    return Table(name, names, pieces(), n_rows, skipped=min(skip, n_rows))
 
 
 def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
@@ -60,23 +66,18 @@ def open_frame(frame: Any, columns: Sequence[str] | None, batch_rows: int, skip:
         reason = " ".join(str(error).split()).rstrip(".")
         raise DataError(f"the frame has several columns of the same name ({reason}); rename all but one") from None
     except TypeError:
-        raise DataError(
-            "records come from a path, '-', a binary stream, a frame, a mapping of arrays or mappings; "
-            f"got {type(frame).__name__}"
-        ) from None
+        sources = "a path, '-', a binary stream, a frame, a mapping of arrays or mappings"
+        raise DataError(f"records come from {sources}; got {type(frame).__name__}") from None
     if isinstance(table, narwhals.LazyFrame):
         table = table.collect()
     name = f"the {type(frame).__module__.partition('.')[0]} frame"
     # A column whose name is no text cannot be asked for.
     names = chosen(name, [column for column in table.columns if isinstance(column, str)], columns)
-    n_rows = len(table)
 
-    def pieces() -> Iterator[Piece]:
-        for start in range(skip, n_rows, batch_rows):
-            end = min(start + batch_rows, n_rows)
-            yield Piece(end - start, {column: _part(name, column, table[column][start:end]) for column in names})
+    def part_of(column: str, part: slice) -> Any:
+        return _part(name, column, table[column][part])
 
-    return Table(name, names, pieces(), n_rows, None, lambda: 0, lambda: None, min(skip, n_rows))
+    return _in_memory(name, names, len(table), batch_rows, skip, part_of)
 
 
 def _part(name: str, column: str, series: Any) -> Any:
@@ -131,16 +132,8 @@ def open_parquet(name: str, file: Any, columns: Sequence[str] | None, batch_rows
     size, n_rows, way = os.path.getsize(file) if isinstance(file, str) else None, opened.metadata.num_rows, [skipped]
     pieces = _pieces(name, opened, names, groups, batch_rows, way)
     # Parquet is not read from one end to the other: the share of rows stands for the share of bytes.
-    return Table(
-        name,
-        names,
-        pieces,
-        n_rows,
-        size,
-        lambda: 0 if size is None else size * way[0] // max(n_rows, 1),
-        opened.close,
-        skipped,
-    )
+    share: Callable[[], int] = lambda: 0 if size is None else size * way[0] // max(n_rows, 1)  # noqa: E731
+    return Table(name, names, pieces, n_rows, size, share, opened.close, skipped)
 
 
 def _pieces(
@@ -185,43 +178,22 @@ class Records:
     [2, 1]
     """
 
-    __slots__ = ("_batch_rows", "_done", "_piece", "_row", "_skip", "_table", "_used")
-
     def __init__(self, table: Table, skip: int, batch_rows: int) -> None:
         self._table, self._skip, self._batch_rows = table, skip, batch_rows
         self._row, self._done = table.skipped, 0
+        # What messages call the source, and the columns that are read.
+        self.name, self.columns = table.name, table.columns
+        # Rows of the whole source, with those that are skipped, and bytes of the file; None where that is not known.
+        self.n_rows, self.bytes_total = table.n_rows, table.bytes_total
+        # The path that was opened, or the number of the open file that is read; None for what is in memory.
+        self.file = table.file
         if not self._fetch() and self._row == 0:
             raise DataError(f"{table.name} has no rows; it needs at least one")
-
-    @property
-    def name(self) -> str:
-        """What messages call the source."""
-        return self._table.name
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are read."""
-        return self._table.columns
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows of the whole source, with those that are skipped; None where it is not known ahead."""
-        return self._table.n_rows
-
-    @property
-    def file(self) -> str | int | None:
-        """The path that was opened, or the number of the open file that is read; None for what is in memory."""
-        return self._table.file
 
     @property
     def held(self) -> str | None:
         """After the last batch, with `whole_lines`: a sentence about a last line that was left out."""
         return self._table.held()
-
-    @property
-    def bytes_total(self) -> int | None:
-        """Size of the file; None for a stream or a frame."""
-        return self._table.bytes_total
 
     @property
     def bytes_done(self) -> int:
@@ -359,10 +331,8 @@ def _opened(
     if source.head.startswith(b"PAR1") or source.name.endswith((".parquet", ".pq")):
         return _open_parquet(data, source, columns, batch_rows, skip)
     source.check()
-    begin, json_name = (
-        source.head.lstrip()[:1],
-        source.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")),
-    )
+    begin = source.head.lstrip()[:1]
+    json_name = source.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson"))
     if begin == b"[" and json_name:
         raise DataError(f"{source.name} is one JSON array; write one object a line, for example with jq -c '.[]'")
     if begin == b"{" or json_name:

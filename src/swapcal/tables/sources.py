@@ -32,10 +32,8 @@ def package(module: str, purpose: str, *, extra: str = "files") -> Any:
         else:
             # It is there and does not load: what it says itself tells more than that it is missing.
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-            why = (
-                f"{purpose} needs the package {name}, which is installed and cannot be loaded: {reason}; install "
-                f"versions that fit each other with  pip install --upgrade 'swapcal[{extra}]'"
-            )
+            there = f"{purpose} needs the package {name}, which is installed and cannot be loaded: {reason}"
+            why = f"{there}; install versions that fit each other: pip install --upgrade 'swapcal[{extra}]'"
         raise MissingExtra(why) from error
 
 
@@ -150,10 +148,8 @@ class Source:
 
     def hold(self, what: str) -> None:
         """Note that the last line was left out because it may not be whole yet."""
-        self.held = (
-            f"the last line of {self.name}, {what}, has no line end yet and waits for it; if the file is complete, add "
-            "a line end"
-        )
+        waits = f"the last line of {self.name}, {what}, has no line end yet and waits for it"
+        self.held = f"{waits}; if the file is complete, add a line end"
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
@@ -224,9 +220,9 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     pieces: Iterator[Piece]
     n_rows: int | None
-    bytes_total: int | None
-    bytes_done: Callable[[], int]
-    close: Callable[[], None]
+    bytes_total: int | None = None
+    bytes_done: Callable[[], int] = lambda: 0
+    close: Callable[[], None] = lambda: None
     # Rows in front of the first piece that the reader has already passed over.
     skipped: int = 0
     # The path that was opened, or the number of an open file; None for what is in memory.
@@ -284,10 +280,8 @@ def parsed(
             rest, done = rest[end:], done + piece.n
             yield piece
         elif len(rest) > LONGEST:
-            raise DataError(
-                f"{source.name}, row {done + 1}: it is longer than {LONGEST >> 20} MB; "
-                "look for a quotation mark that is not closed"
-            )
+            long = f"row {done + 1}: it is longer than {LONGEST >> 20} MB"
+            raise DataError(f"{source.name}, {long}; look for a quotation mark that is not closed")
         # Free this piece before the next one is parsed, so that only one is in memory.
         del piece
     if whole_lines and not rest.endswith((b"\n", b"\r")) and rest.strip():
@@ -297,10 +291,8 @@ def parsed(
             rest = rest[:end]
     n_rows, end = rows.count(rest) if b'"' in rest else (0, len(rest))
     if rows.last.fullmatch(rest, end) is None:
-        raise DataError(
-            f"{source.name}, row {done + n_rows + 1}: a quotation mark is opened and never closed; "
-            "close it, or double it if it belongs to the text"
-        )
+        mark = f"row {done + n_rows + 1}: a quotation mark is opened and never closed"
+        raise DataError(f"{source.name}, {mark}; close it, or double it if it belongs to the text")
     if rest.strip():
         yield parse(rest, done)
 
@@ -382,9 +374,8 @@ def _header(source: Source) -> tuple[list[str], str]:
     try:
         names = [name.strip() for name in next(row for row in reader if row)]
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{source.name} begins with text that is not UTF-8 ({error.reason}); save it as UTF-8"
-        ) from None
+        what = f"{source.name} begins with text that is not UTF-8 ({error.reason})"
+        raise DataError(f"{what}; save it as UTF-8") from None
     except (csv.Error, StopIteration) as error:
         raise DataError(f"the first line of {source.name} is no line of column names ({error})") from None
     source.start = begin + sum(map(len, lines[: reader.line_num]))
@@ -435,10 +426,8 @@ def _refused(name: str, done: int, width: int, delimiter: str, wrong: list[Any],
     if not wrong:
         return DataError(f"{name}, behind row {done}: it cannot be parsed ({error}); correct it")
     # pyarrow counts rows from 1.
-    return DataError(
-        f"{name}, row {done + wrong[0].number}: it has {wrong[0].actual_columns} cells where the header has {width}; "
-        f"put cells that hold a {delimiter!r} in quotes, or complete the row"
-    )
+    cells = f"row {done + wrong[0].number}: it has {wrong[0].actual_columns} cells where the header has {width}"
+    return DataError(f"{name}, {cells}; put cells that hold a {delimiter!r} in quotes, or complete the row")
 
 
 _BLOCK = 1 << 20
@@ -464,9 +453,7 @@ def open_mappings(
         _check(name, at, row)
     there = list(dict.fromkeys(str(key) for row in first for key in row))
     wanted = chosen(name, there, columns) if first else tuple(columns or ())
-    return Table(
-        name, wanted, _json_pieces(name, first, stream, wanted, batch_rows), n_rows, None, lambda: 0, lambda: None
-    )
+    return Table(name, wanted, _json_pieces(name, first, stream, wanted, batch_rows), n_rows)
 
 
 def _json_pieces(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.tables.batch import Coded, as_number, coded, text
+from swapcal.tables.batch import Coded, as_number, by_value, coded, entries, text
 from swapcal.tables.grouping import Key, band_labels, band_of
 from swapcal.typing import Float64Array, IntArray
 
@@ -316,9 +316,7 @@ def texts_of(column: Coded | Float64Array, edges: tuple[float, ...] | None) -> t
     """Codes and the distinct texts behind them; with edges these are bands, and what is no number is missing."""
     if edges is not None:
         return band_of(floats_of(column), edges), list(band_labels(edges))
-    if not isinstance(column, Coded):
-        values, codes = np.unique(column, return_inverse=True)
-        column = Coded(codes.astype(np.int64), tuple(values.tolist()))
+    column = by_value(column)
     texts = [text(value) for value in column.values]
     places: dict[str | None, int] = {None: -1}
     table = [places.setdefault(one, len(places) - 1) for one in texts]
@@ -370,7 +368,7 @@ class RowView(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._lists:
             try:
-                self._lists[name] = _listed(self._table[name])
+                self._lists[name] = entries(self._table[name])
             except (IndexError, TypeError) as error:
                 raise KeyError(name) from error
         return self._lists[name][self._row]
@@ -381,16 +379,6 @@ class RowView(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def _listed(column: Any) -> list[Any]:
-    if isinstance(column, Coded):
-        values = [*column.values, None]
-        return [values[code] for code in column.codes.tolist()]
-    for member in ("to_pylist", "to_list", "tolist"):
-        if hasattr(column, member):
-            return list(getattr(column, member)())
-    return list(column)
 
 
 # --------

@@ -13,43 +13,31 @@ import numpy as np
 
 from swapcal.audits import Audit
 from swapcal.audits.column import MERGED, USUAL, Column
-from swapcal.audits.discovery import N_VALUES, DiscoveryColumn, banded, discover, valued
-from swapcal.audits.groups import ALPHA, GroupSums
+from swapcal.audits.discovery import N_VALUES, Discovery, DiscoveryColumn, banded, discover, valued
+from swapcal.audits.groups import ALPHA, ClusterSums, GroupSums, group_sums
 from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
-from swapcal.audits.scores import ErrorHistory, Paired, PairedLosses, fine_edges
-from swapcal.audits.sums import Times
-from swapcal.decisions import Decisions, lost
+from swapcal.audits.scores import Paired, PairedLosses, fine_edges
+from swapcal.audits.sums import Scored, Sums, Times
+from swapcal.decisions import lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable, Hypotheses
-from swapcal.tables.batch import Batch, Coded, as_number, taken, text
+from swapcal.tables.batch import Batch, Coded, as_number, entries, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
 from swapcal.tasks.columns import (
     ClusterNumbers,
     Columns,
     RangeWarning,
     day_of,
-    finite,
     known_outcomes,
     raw_weights,
     times_of,
 )
 from swapcal.tasks.config import TaskConfig, next_command
-from swapcal.tasks.evaluation import ContextColumns
-from swapcal.tasks.result import (
-    Clusters,
-    Costs,
-    Counts,
-    Discovery,
-    History,
-    LossDifference,
-    Range,
-    Result,
-    Section,
-    versions,
-)
-from swapcal.tasks.survey import Binning, Survey, binning
+from swapcal.tasks.evaluation import Binning, ContextColumns, Evaluation, binning
+from swapcal.tasks.result import Clusters, Costs, Counts, LossDifference, Range, Result, Section
+from swapcal.tasks.survey import Survey
 from swapcal.text.sentences import discovery_sentences
 from swapcal.text.verdict import comparison_verdict, verdict, with_discovery
 from swapcal.typing import Float64Array, IntArray
@@ -83,7 +71,7 @@ def discovered(
         parts.append((np.stack([v, p[scored], weights]), ids))
         for name in batch.columns:
             if name not in own:
-                raw.setdefault(name, []).extend(_listed(batch.column(name), scored))
+                raw.setdefault(name, []).extend(_readable(batch.column(name), scored))
     v, p, w = np.concatenate([part[0] for part in parts], axis=1)
     ids = np.concatenate([part[1] for part in parts])
     columns = [banded("forecast", p), *(_column(name, each) for name, each in raw.items())]
@@ -93,14 +81,14 @@ def discovered(
     subgroups = tuple(
         one._replace(**{name: wording.scale * getattr(one, name) for name in biases}) for one in discovery.subgroups
     )
-    return Discovery(subgroups, discovery.leaks, discovery.explained, len(v), wording.unit or "outcome")
+    return replace(discovery, subgroups=subgroups, unit=wording.unit or "outcome")
 
 
-def _listed(column: Coded | Float64Array, rows: IntArray) -> list[Any]:
+def _readable(column: Coded | Float64Array, rows: IntArray) -> list[Any]:
+    """Texts, or numbers; None where there is none."""
     if isinstance(column, Coded):
-        values = [*map(text, column.values), None]
-        return [values[code] for code in column.codes[rows].tolist()]
-    return [None if value != value else value for value in column[rows].tolist()]
+        column = Coded(column.codes, tuple(map(text, column.values)))
+    return [None if value != value else value for value in entries(taken(column, rows))]
 
 
 def _column(name: str, values: Sequence[Any]) -> DiscoveryColumn:
@@ -182,62 +170,36 @@ def audited(
         fine=fine_edges(np.clip(survey.p, *values.property.domain)),
         parts=USUAL if clusters is None else (*USUAL, "clusters"),
     )
-    column.decisions = None if question.costs is None else Decisions.parsed(question.costs)
-    history, counts = ErrorHistory(), _Counts()
+    evaluation, counts = Evaluation({"before": {"": column}}, (), question.r, question.costs), Counts(0, 0)
     for batch in passes.batches():
-        _add(batch, question, p_column, values, audience, column, clusters, history, counts)
+        counts = _add(batch, p_column, values, audience, evaluation, clusters, counts)
         if progress is not None:
             progress(survey.n_rows)
     if not column.weight > 0:
-        raise DataError(
-            f"{passes.name} has no row with both an outcome in {question.y!r} and a forecast in {p_column!r}"
-            + ("" if question.weight is None else f" and a weight above 0 in {question.weight!r}")
-            + "; check the columns"
-        )
+        weighed = "" if question.weight is None else f" and a weight above 0 in {question.weight!r}"
+        both = f"both an outcome in {question.y!r} and a forecast in {p_column!r}{weighed}"
+        raise DataError(f"{passes.name} has no row with {both}; check the columns")
     if clusters is not None and clusters.returns > 0.01 * clusters.count:
-        warnings.warn(
-            f"rows of {passes.name} are not sorted by {clusters.name!r}: {clusters.returns:,} of {clusters.count:,} "
-            "clusters came again later, which makes intervals too narrow; sort the file by that column",
-            RangeWarning,
-            stacklevel=2,
-        )
-    summary = column.summary(question.r)
-    rounds, errors = history.series(column.n_rounds, summary.swap_error)
-    section = Section(
-        title="",
-        before=summary,
-        after=None,
-        groups=column.names,
-        binning=bins.stated,
-        history=History(rounds, before=errors, after=None, guarantee=None),
-    )
+        again = f"{clusters.returns:,} of {clusters.count:,} clusters came again later, so intervals are too narrow"
+        unsorted = f"rows of {passes.name} are not sorted by {clusters.name!r}: {again}; sort the file by that column"
+        warnings.warn(unsorted, RangeWarning, stacklevel=2)
+    section = evaluation.section(binning=bins.stated, history=evaluation.history())
     command = next_command(passes.name, question, "run") if os.path.isfile(passes.name) else None
-    wording = values.property.wording
-    result = Result(
+    moved = {"outcomes_outside": values.n_clipped, "forecasts_outside": values.n_clipped_forecasts}
+    moved["weights_outside"] = values.n_clipped_weights
+    acted = evaluation.acted.get("before")
+    result = Result.of(
+        question,
+        passes.name,
+        values.property,
         kind="audit",
-        task="scalar",
-        source=passes.name,
-        y=question.y,
-        property=repr(values.property),
-        wording=wording,
-        counts=Counts(
-            scored=column.n_rounds,
-            rows=counts.rows,
-            without_outcome=counts.missing,
-            without_forecast=counts.unforecast,
-            outcomes_outside=values.n_clipped,
-            forecasts_outside=values.n_clipped_forecasts,
-            weights_outside=values.n_clipped_weights,
-        ),
-        verdict=verdict(summary, wording=wording, r=question.r, command=command),
+        counts=replace(counts, scored=column.n_rounds, **moved),
+        verdict=verdict(section.before, wording=values.property.wording, r=question.r, command=command),
         sections=(section,),
-        config=question,
-        versions=versions(),
-        r=question.r,
         range=Range(values.low, values.high, values.stated),
         bands={column: tuple(edges) for column, edges in audience.groups.edges.items()},
         clusters=None if clusters is None else Clusters(clusters.name, clusters.by_day, clusters.count),
-        costs=None if column.decisions is None else Costs(lost(column.decisions, str(question.costs))),
+        costs=None if acted is None else Costs(lost(acted, str(question.costs))),
     )
     return _searched(result, passes, question, values) if discover else result
 
@@ -253,63 +215,45 @@ def _searched(result: Result, passes: RereadableSource, question: TaskConfig, va
     return replace(result, discovery=discovery, verdict=verdict)
 
 
-class _Counts:
-    """Rows so far: all, those without an outcome, and those with one and without a forecast."""
-
-    def __init__(self) -> None:
-        self.rows = self.missing = self.unforecast = 0
-
-
 def _add(
     batch: Batch,
-    question: TaskConfig,
     p_column: str,
     values: Columns,
     audience: ContextColumns,
-    column: Column,
+    evaluation: Evaluation,
     clusters: ClusterNumbers | None,
-    history: ErrorHistory,
-    counts: _Counts,
-) -> None:
-    """Count the rows of a batch that have an outcome and a forecast."""
+    counts: Counts,
+) -> Counts:
+    """Score the rows of a batch that have an outcome and a forecast; how many there are so far, and without which."""
     y, p, w = values.labels(batch), values.forecasts(batch, p_column), values.weights(batch)
-    rows = audience.rows(batch)
+    rows, time = audience.rows(batch), values.config.time
     numbers = None if clusters is None else clusters.numbers(batch)
-    missing, unforecast = np.isnan(y), np.isnan(p)
-    without = unforecast & ~missing
-    if without.any() and not counts.unforecast:
-        warnings.warn(
-            f"row {batch.first + int(np.argmax(without)) + 1} of {values.source} has no forecast in column "
-            f"{p_column!r}; such rows are not scored",
-            RangeWarning,
-            stacklevel=5,
-        )
-    counts.rows += batch.n
-    counts.missing += int(np.count_nonzero(missing))
-    counts.unforecast += int(np.count_nonzero(without))
-    scored = np.arange(batch.n)
-    if missing.any() or unforecast.any():
-        scored = np.flatnonzero(~(missing | unforecast))
-        y, p, rows = y[scored], p[scored], rows.taken(scored)
-        w = None if w is None else w[scored]
-        numbers = None if numbers is None else numbers[scored]
-    time = None if question.time is None else times_of(batch, question.time)
-    for part in history.parts(column.n_rounds, np.ones(len(y), dtype=bool)):
-        column.add(
+    times = None if time is None else times_of(batch, time)
+    without = np.isnan(p) & ~np.isnan(y)
+    if without.any() and not counts.without_forecast:
+        values.warn(batch, without, f"has no forecast in column {p_column!r}; such rows are not scored")
+    for part in evaluation.parts(~(np.isnan(y) | np.isnan(p))):
+        evaluation.add(
             y[part],
             p[part],
-            *rows.part(part),
+            None,
+            rows.part(part),
             None if w is None else w[part],
             clusters=None if numbers is None else numbers[part],
-            time=None if time is None else _shifted(time, scored[part]),
+            time=None if times is None else _shifted(times, part.start),
         )
-        if history.due(column.n_rounds):
-            history.note(column.n_rounds, column.swap_error(question.r))
+        evaluation.note()
+    return replace(
+        counts,
+        rows=counts.rows + batch.n,
+        without_outcome=counts.without_outcome + int(np.count_nonzero(np.isnan(y))),
+        without_forecast=counts.without_forecast + int(np.count_nonzero(without)),
+    )
 
 
-def _shifted(time: Times, rows: IntArray) -> Times:
-    """The times of some rows of a batch, by their numbers among these."""
-    return lambda t: time(int(rows[t]))
+def _shifted(times: Times, start: int) -> Times:
+    """The times of the rows of a batch from `start` on."""
+    return lambda t: times(start + t)
 
 
 def surveyed(
@@ -319,9 +263,8 @@ def surveyed(
     named = () if question.time is None else (question.time,)
     survey = Survey(tuple(dict.fromkeys((*question.grouping().columns, *named))))
     for batch in passes.batches():
-        weights = None if question.weight is None else raw_weights(batch, question.weight, passes.name)
-        p = finite(batch.numbers(p_column), batch, p_column, passes.name)
-        survey.add(batch, known_outcomes(question, batch, passes.name), p, weights)
+        weights = None if question.weight is None else raw_weights(batch, question.weight)
+        survey.add(batch, known_outcomes(question, batch), batch.numbers(p_column), weights)
         if progress is not None:
             progress(survey.n_rows)
     if not survey.n_rows:
@@ -451,26 +394,32 @@ def _differences(
     audience = ContextColumns.seen(question, lambda names: survey.sample())
     clusters = clusters_of(question, survey)
     n = audience.groups.n
-    sums = {model: GroupSums(n, binary=False, clusters=clusters is not None) for model in others}
+    sums = {model: Sums(n) for model in others}
+    clustered = {} if clusters is None else {model: ClusterSums(n) for model in others}
     blocks = {model: PairedLosses() for model in others}
     n_paired = 0
     for batch in passes.batches():
         losses, weights = _losses(batch, question, targets)
-        numbers = None if clusters is None else clusters.numbers(batch)
         rows = audience.rows(batch)
+        numbers = None if clusters is None else clusters.numbers(batch)
         scored = np.flatnonzero(~np.isnan(sum(losses.values(), start=np.zeros(batch.n))))
         n_paired += len(scored)
         groups, w = rows.taken(scored).groups, None if weights is None else weights[scored]
         for model in others:
             blocks[model].add(losses[first][scored], losses[model][scored], w)
             difference = losses[model][scored] - losses[first][scored]
-            sums[model].add(groups, difference, weights=w, clusters=None if numbers is None else numbers[scored])
+            nowhere = np.zeros(len(scored), dtype=np.int64)
+            sums[model].add_many(nowhere.astype(np.float64), difference, groups, w)
+            if numbers is not None:
+                terms = Scored(difference, difference, difference, nowhere, groups, None, w, numbers[scored])
+                clustered[model].add(terms)
         if progress is not None:
             progress(survey.n_rows)
     if not n_paired:
         raise DataError(f"{passes.name} has no row with an outcome and a forecast of every model; check the columns")
     names, pairs = audience.groups.names, {model: blocks[model].paired() for model in others}
-    differences = {model: _difference(sums[model], names) for model in others}
+    by_group = {model: group_sums(sums[model].table(), clusters=clustered.get(model)) for model in others}
+    differences = {model: _difference(by_group[model], names) for model in others}
     return differences, {model: pair for model, pair in pairs.items() if pair is not None}, n_paired
 
 
@@ -478,18 +427,17 @@ def _losses(
     batch: Batch, question: TaskConfig, targets: Mapping[str, Elicitable]
 ) -> tuple[dict[str, Float64Array], Float64Array | None]:
     """Losses of each row, NaN where the outcome or the forecast is missing; and weights."""
-    y = known_outcomes(question, batch, batch.name)
+    y = known_outcomes(question, batch)
     losses = {}
     for model, target in targets.items():
-        p = np.clip(finite(batch.numbers(model), batch, model, batch.name), *target.domain)
+        p = np.clip(batch.numbers(model), *target.domain)
         losses[model] = np.asarray(target.loss(p, np.clip(y, target.low, target.high)), dtype=np.float64)
-    weights = None if question.weight is None else raw_weights(batch, question.weight, batch.name)
+    weights = None if question.weight is None else raw_weights(batch, question.weight)
     return losses, weights
 
 
 def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
-    sums.close()
-    used = [j for j in range(len(names)) if sums.arrays["rows"][j] > 0]
+    used = [j for j in range(len(names)) if sums.rows[j] > 0]
     bias = sums.bias(ALPHA / max(len(used), 1))
     mean = sums.mean
     return LossDifference(
@@ -600,7 +548,7 @@ def _settled(table: str, question: TaskConfig) -> Column:
         first, _ = opening(records, question.prefix)
         target = Columns(question, first, records.name).property
         groups = ContextColumns.fitted(question, first).groups
-        known = np.concatenate([known_outcomes(question, batch, records.name) for batch in first])
+        known = np.concatenate([known_outcomes(question, batch) for batch in first])
     return mergeable_column(target, groups, BINS if question.bins is None else question.bins, known)
 
 
@@ -665,19 +613,14 @@ def merged_result(
         left_out.append(f"losses and scores are those of forecasts rounded to the mid-points of {n_bins} bins")
         stated = binning(target, np.zeros(0), n_bins).stated
     edges = getattr(column.functions, "edges", {})
-    return Result(
+    return Result.of(
+        config,
+        source,
+        target,
         kind="audit" if after is None else "run",
-        task="scalar",
-        source=source,
-        y=config.y,
-        property=repr(target),
-        wording=target.wording,
         counts=Counts(scored=column.n_rounds, rows=column.n_rounds, keys=keys),
         verdict=replace(outcome, sentences=(*outcome.sentences, "; ".join(left_out) + ".")),
         sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
-        config=config,
-        versions=versions(),
-        r=r,
         range=Range(target.low, target.high, "as the parts of the audit have it"),
         bands={name: tuple(cuts) for name, cuts in edges.items()},
     )

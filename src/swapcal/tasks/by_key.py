@@ -22,7 +22,7 @@ from swapcal import hypotheses
 from swapcal.audits.column import Column
 from swapcal.classes import Classes
 from swapcal.engine.kernels import seed_for
-from swapcal.errors import DataError, InvalidInput, StateFileError, SwapcalError
+from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
@@ -31,12 +31,12 @@ from swapcal.intervals.interval import Interval
 from swapcal.keyed.keyed import forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore, Store
 from swapcal.protocols import Hypotheses
-from swapcal.tables.batch import Batch, Coded, Fingerprint, taken, text
+from swapcal.tables.batch import Batch, Coded, Fingerprint, by_value, taken, text
 from swapcal.tables.records import opening, read
 from swapcal.tasks.audit import BINS, mergeable_column, merged_result
-from swapcal.tasks.checkpoint import Checkpoint
+from swapcal.tasks.checkpoint import START_OVER, Checkpoint
 from swapcal.tasks.classes import ClassesTask
-from swapcal.tasks.columns import known_outcomes
+from swapcal.tasks.columns import known_outcomes, wrong_row
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns
 from swapcal.tasks.interval import IntervalTask
@@ -148,12 +148,12 @@ class KeyModels(NamedTuple):
         if isinstance(task, ScalarTask):
             one = config.forecaster(task.columns.property, functions, levels=config.levels)
             template, seed, plain = one.to_bytes().hex(), one.rules.seed, {}
-            known = np.concatenate([known_outcomes(config, batch, task.source) for batch in first])
+            known = np.concatenate([known_outcomes(config, batch) for batch in first])
             groups = forecaster_for_key(one, "audit").hypotheses
             column = mergeable_column(one.property, groups, BINS, known).to_bytes().hex()
         elif isinstance(task, IntervalTask):
-            quantiles, seed = task.model.quantiles, task.model.quantiles.seed
-            plain |= {"coverage": task.model.coverage, "spread": quantiles.spread, "learn": config.learns}
+            seed = task.model.seed
+            plain |= {"coverage": task.model.coverage, "spread": task.model.spread, "learn": config.learns}
             plain |= {"low": config.low, "high": config.high}
         elif isinstance(task, ClassesTask):
             seed = task.model.seed
@@ -343,9 +343,8 @@ class WorkerPool:
                 answer = pipe.recv()
             except (EOFError, ConnectionResetError):
                 process.join(5)
-                raise SwapcalError(
-                    f"a process of this run has died (exit code {process.exitcode}); the same command goes on"
-                ) from None
+                died = f"a process of this run has died (exit code {process.exitcode})"
+                raise SwapcalError(f"{died}; the same command goes on") from None
             if isinstance(answer, Exception):
                 raise answer
             yield answer
@@ -476,9 +475,7 @@ def run_by_key(
             store = StateStore(state)
         begun = store.begun()
         if begun is not None and begun["asked"] != config.settings():
-            raise StateFileError(
-                f"{state} was made with other settings; give another --state, or --fresh to start over"
-            )
+            raise StateFileError(f"{state} was made with other settings; {START_OVER}")
         with read(source, columns=config.columns, batch_rows=TOGETHER) as records:
             first, rest = opening(records, config.prefix)
             task, batches = _resumed(config, first, rest, records.name, begun, store)
@@ -498,17 +495,11 @@ def _cores() -> Collection[int]:
 
 
 def _keys(batch: Batch, by: str) -> Coded:
-    column = batch[by]
-    if not isinstance(column, Coded):
-        values, codes = np.unique(column, return_inverse=True)
-        column = Coded(np.where(np.isnan(column), -1, codes), tuple(values.tolist()))
+    column = by_value(batch[by])
     texts = [text(value) for value in column.values]
-    missing = np.array([*(each is None for each in texts), True])[column.codes]
-    if missing.any():
-        at = batch.first + int(np.argmax(missing)) + 1
-        raise DataError(
-            f"row {at:,} of {batch.name} has no key: {by!r} is empty; leave such rows out, or fill the column"
-        )
+    empty = np.array([*(each is None for each in texts), True])[column.codes]
+    if empty.any():
+        raise wrong_row(batch, empty, f"has no key: {by!r} is empty; leave such rows out, or fill the column")
     return Coded(column.codes, tuple(str(each) for each in texts))
 
 
@@ -532,10 +523,7 @@ def _resumed(
     task = kind(config, first, source, saved)
     batches = behind(batches, task, begun["rows"], store.path, source)
     if task.digest() != begun["digest"]:
-        raise StateFileError(
-            f"the first {begun['rows']:,} rows are not those that {store.path} has seen; give the file it was "
-            "made with, another --state, or --fresh to start over"
-        )
+        raise StateFileError(f"the first {begun['rows']:,} rows are not those that {store.path} has seen; {START_OVER}")
     return task, batches
 
 
@@ -581,7 +569,7 @@ class _Job:
             output = open_output(out, self.task.outputs, position, self.done, replace=overwrite, claimed=claimed)
             if begun is not None and begun["finished"]:
                 plain = {**begun, "output": output.reopened(), "finished": False}
-                self.kept.commit([], plain, cast(tuple[bytes, bytes], tuple(self.kept.audits())))
+                self.kept.commit([], plain, self.kept.audits())
         try:
             last, committed, more, pressed = time.monotonic(), self.done, True, False
             waiting: deque[_Asked] = deque()
@@ -669,9 +657,8 @@ class _Job:
             return
         plain = {"asked": self.asked.settings(), "rows": self.done, "digest": self.task.digest(), "output": position}
         plain |= {"finished": last, "models": self.models._asdict()}
-        blobs = b"", b""
         if self.models.task == "scalar":
-            blobs = self.columns[0].to_bytes(), self.columns[1].to_bytes()
+            audits = self.columns[0].to_bytes(), self.columns[1].to_bytes()
         else:
-            blobs = b"", self.task.save(self.asked.settings(), None, position, finished=last).to_bytes()
-        self.kept.commit(states, plain, blobs)
+            audits = b"", self.task.save(self.asked.settings(), None, position, finished=last).to_bytes()
+        self.kept.commit(states, plain, audits)

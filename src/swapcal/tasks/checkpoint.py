@@ -24,8 +24,10 @@ from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.inputs import short_repr
 from swapcal.state import Packed, Saved, Stateful, forms, kind_of, leftovers, shapes
 from swapcal.tables.records import Records, read
-from swapcal.tasks.outputs import Columns, File, Output, hold, open_output, regular, rows_of, there_already
-from swapcal.text.numbers import counted
+from swapcal.tasks.outputs import Columns, File, Output, hold, open_output, reason, regular, rows_of, there_already
+
+# What to do about a state file that does not fit.
+START_OVER = "give the file it was made with, another --state, or --fresh to start over"
 
 _MOST_ROWS = 1 << 53
 _FIELDS: dict[str, tuple[type, ...]] = {
@@ -80,13 +82,18 @@ class Checkpoint(Stateful):
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Put `checkpoint` in the place of what the file held: after a kill there is the old one or the new one."""
-    try:
+    with _writable(path):
         checkpoint.save(path)
+
+
+@contextmanager
+def _writable(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What the system says in here is about a state file that it does not let be written."""
+    try:
+        yield
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise StateFileError(
-            f"the state file {path} cannot be written ({why}); give --state a file in a directory that can be"
-        ) from None
+        what = f"the state file {path} cannot be written ({reason(error)})"
+        raise StateFileError(f"{what}; give --state a file in a directory that can be") from None
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:
@@ -97,10 +104,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:
     try:
         return Checkpoint.load(path)
     except StateFileError as error:
-        raise StateFileError(
-            f"{path} is not a whole state file of swapcal run ({error}); give another --state, or start over with "
-            "--fresh"
-        ) from error
+        raise StateFileError(f"{path} is not a whole state file of swapcal run ({error}); {START_OVER}") from error
 
 
 def refuse_foreign(path: str | os.PathLike[str]) -> None:
@@ -110,7 +114,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
         with open(path, "rb") if is_file else io.BytesIO() as file:
             kind = kind_of(file.read(100))
     except OSError as error:
-        raise StateFileError(f"{path} cannot be read ({(error.strerror or str(error)).lower()})") from None
+        raise StateFileError(f"{path} cannot be read ({reason(error)})") from None
     if kind != Checkpoint.kind:
         raise StateFileError(f"{path} is not a state file of swapcal run, and is left as it is; give another --state")
 
@@ -123,10 +127,8 @@ def understood(state: object) -> Iterator[None]:
     except SwapcalError:
         raise
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
-        raise StateFileError(
-            f"the state file {state} is damaged: its parts do not fit together ({type(error).__name__}: {error}); "
-            "give another --state, or --fresh to start over"
-        ) from error
+        why = f"its parts do not fit together ({type(error).__name__}: {error})"
+        raise StateFileError(f"the state file {state} is damaged: {why}; {START_OVER}") from error
 
 
 def check_same(stored: dict[str, Any], asked: dict[str, Any], path: str | os.PathLike[str]) -> None:
@@ -134,11 +136,9 @@ def check_same(stored: dict[str, Any], asked: dict[str, Any], path: str | os.Pat
     wanted = json.loads(json.dumps(asked))
     for name in sorted({*stored, *wanted}):
         if stored.get(name) != wanted.get(name):
-            raise StateFileError(
-                f"the state file {path} belongs to a run with {name}={short_repr(stored.get(name))}, and this one has "
-                f"{name}={short_repr(wanted.get(name))}; give the same settings, another --state, or --fresh to start "
-                "over"
-            )
+            theirs, ours = (f"{name}={short_repr(some.get(name))}" for some in (stored, wanted))
+            differ = f"the state file {path} belongs to a run with {theirs}, and this one has {ours}"
+            raise StateFileError(f"{differ}; give the same settings, another --state, or --fresh to start over")
 
 
 # --------
@@ -177,9 +177,8 @@ def check_distinct(files: Mapping[str, File | None]) -> None:
         if who is None:
             continue
         if who in seen:
-            raise InvalidInput(
-                f"{seen[who]} and {role} are the same file, {_name(file, named)}; give each a file of its own"
-            )
+            what = f"{seen[who]} and {role} are the same file, {_name(file, named)}"
+            raise InvalidInput(f"{what}; give each a file of its own")
         seen[who] = role
 
 
@@ -202,10 +201,8 @@ def check_page(path: str | os.PathLike[str] | None) -> None:
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     if head and not (head.lstrip()[: len(_PAGE)].lower() == _PAGE and b"swapcal" in head):
-        raise InvalidInput(
-            f"{os.fspath(path)} is there already and is no page of swapcal, so it is left as it is; give the page "
-            "another name"
-        )
+        left = f"{os.fspath(path)} is there already and is no page of swapcal, so it is left as it is"
+        raise InvalidInput(f"{left}; give the page another name")
 
 
 def _identity(file: File) -> tuple[object, ...] | None:
@@ -254,14 +251,9 @@ class StateLock:
 
     def __init__(self, path: Path, state: str | os.PathLike[str]) -> None:
         self.path, self._handle = path, -1
-        try:
+        with _writable(state):
             while self._handle < 0:
                 self._handle = self._taken(state)
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise StateFileError(
-                f"the state file {state} cannot be written ({why}); give --state a file in a directory that can be"
-            ) from None
 
     def _taken(self, state: str | os.PathLike[str]) -> int:
         """The open and locked file; -1 if somebody removed it meanwhile."""
@@ -274,10 +266,8 @@ class StateLock:
                 os.lseek(handle, 0, os.SEEK_SET)
                 content = os.read(handle, _LARGEST)
             if (content and _owner(content) is None) or not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise StateFileError(
-                    f"{self.path} is no lock of swapcal, and the state {state} needs that name; rename it, or give "
-                    "another --state"
-                )
+                needed = f"{self.path} is no lock of swapcal, and the state {state} needs that name"
+                raise StateFileError(f"{needed}; rename it, or give another --state")
             if held:
                 who = _owner(content) or "another run, which has only begun"
                 raise InvalidInput(f"the state {state} is in use by {who}; wait for its end, or give another --state")
@@ -404,8 +394,7 @@ class RunFiles:
         if fresh and self.state is not None and os.path.lexists(self.state):
             refuse_foreign(self.state)
             with suppress(StateFileError):
-                saved_before = read_checkpoint(self.state)
-                self._replace = overwrite or (saved_before is not None and self._made(saved_before))
+                self._replace = overwrite or self._made(read_checkpoint(self.state))
         if saved is not None and self.state is not None:
             check_same(saved.asked, self.asked, self.state)
             self._claimed = saved.out == self._where
@@ -415,20 +404,14 @@ class RunFiles:
         mine = self._replace or self._claimed
         if self.begun is None and self.out is not None and not mine and os.path.lexists(self.out):
             raise there_already(self.out)  # said now, and not after the first rows were read
-        if (
-            self.begun is not None
-            and self.out is not None
-            and self.begun.out != self._where
-            and not self._made(self.begun)
-        ):
-            raise StateFileError(
-                f"the state file {self.state} belongs to the output {self.begun.out}, and {self.out} is not that; give "
-                "the same --out, or another --state"
-            )
+        theirs = self._where if self.begun is None or self.out is None else self.begun.out
+        if theirs != self._where and not self._made(self.begun):
+            theirs = f"the state file {self.state} belongs to the output {theirs}, and {self.out} is not that"
+            raise StateFileError(f"{theirs}; give the same --out, or another --state")
 
-    def _made(self, saved: Checkpoint) -> bool:
+    def _made(self, saved: Checkpoint | None) -> bool:
         """Whether the output is what that run has left, wherever it is now."""
-        if self.out is None or saved.output is None or not saved.rows:
+        if self.out is None or saved is None or saved.output is None or not saved.rows:
             return False
         try:
             # Opening it at the position compares digests; what lies behind the position belongs to the same run.
@@ -450,23 +433,17 @@ class RunFiles:
             claim = None if self.out is None else {"replaces": self._replace}
             write(self.state, Checkpoint(self.asked, 0, "", self._where, claim, False, {}, b""))
         if self.out is not None:
-            position = None if self.begun is None else self.begun.output
-            if self.begun is not None and position is None:
-                raise StateFileError(
-                    f"the state file {self.state} has {counted(self.begun.rows)} done and does not say where its "
-                    "output stands; give another --state"
-                )
+            position, rows = (None, 0) if self.begun is None else (self.begun.output, self.begun.rows)
+            replaces = {"replace": self._replace, "claimed": self._claimed}
             try:
-                rows = 0 if self.begun is None else self.begun.rows
-                self._output = open_output(
-                    self.out, self.names, position, rows, replace=self._replace, claimed=self._claimed
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                if isinstance(error, SwapcalError):
-                    raise
-                raise StateFileError(
-                    f"the state file {self.state} does not say where its output stands; give another --state"
-                ) from None
+                if self.begun is not None and position is None:
+                    raise KeyError("output")
+                self._output = open_output(self.out, self.names, position, rows, **replaces)
+            except SwapcalError:
+                raise
+            except (KeyError, TypeError, ValueError):
+                where = f"the state file {self.state} does not say where its output stands"
+                raise StateFileError(f"{where}; give another --state") from None
         self._next = time.monotonic() + COMMIT_SECONDS
 
     def append(self, columns: Columns) -> None:

@@ -1,32 +1,26 @@
 """Probabilities of classes: each row's from the rows before it, audited class by class."""
 
-import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from swapcal.audits.column import Column
-from swapcal.audits.scores import GroupMeans, PairedLosses
+from swapcal.audits.scores import Paired
 from swapcal.classes import Classes
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.hints import OnlineRegression
 from swapcal.properties import Probability
-from swapcal.protocols import Rows
-from swapcal.sparse import taken
-from swapcal.state import joined, take_over
-from swapcal.tables.batch import Batch, Coded, text
-from swapcal.tasks.checkpoint import Checkpoint
-from swapcal.tasks.columns import ColumnReader, RangeWarning
+from swapcal.tables.batch import Batch, by_value, text
+from swapcal.tasks.checkpoint import START_OVER, Checkpoint
+from swapcal.tasks.columns import ColumnReader, wrong_row
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import DELTA, ContextColumns
-from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
-from swapcal.tasks.survey import Binning, binning
-from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
-from swapcal.text.verdict import BRIER, TOP, class_verdict
-from swapcal.typing import Float64Array, IntArray
+from swapcal.tasks.evaluation import DELTA, Binning, ContextColumns, ContextRows, Evaluation, binning
+from swapcal.tasks.result import Guarantee, Section
+from swapcal.tasks.task import Inputs, Task, weighted
+from swapcal.text.verdict import BRIER, TOP, Verdict, class_verdict
+from swapcal.typing import Float64Array
 
 # --------
 # The columns of a run of classes: outcomes that name a class, and a model's probability of each.
@@ -69,9 +63,8 @@ class ClassColumns(ColumnReader):
         pairs = [each.split("=", 1) for each in model]
         named = [len(pair) == 2 for pair in pairs]
         if any(named) and not all(named):
-            raise InvalidInput(
-                f"with --classes, --p names columns (p_a,p_b,p_c) or pairs (a=score1,b=score2), not both; got {model!r}"
-            )
+            forms = "columns (p_a,p_b,p_c) or pairs (a=score1,b=score2), not both"
+            raise InvalidInput(f"with --classes, --p names {forms}; got {model!r}")
         self.model = tuple(pair[-1].strip() for pair in pairs)
         self.classes: tuple[str, ...] = tuple(pair[0].strip() for pair in pairs) if all(named) else ()
         for what, names in (("column", self.model), ("class", self.classes)):
@@ -79,10 +72,8 @@ class ClassColumns(ColumnReader):
             if twice:
                 raise InvalidInput(f"--p names the {what} {twice[0]!r} twice; each class has a column of its own")
         if len(self.model) == 1:
-            raise InvalidInput(
-                f"--classes needs a column of probabilities for each class; got only {self.model[0]!r}, so name the "
-                "others too, or leave out --classes and give --positive"
-            )
+            way = "name the others too, or leave out --classes and give --positive"
+            raise InvalidInput(f"--classes needs a column for each class, and there is only {self.model[0]!r}; {way}")
         if len(self.model) > MOST:
             raise InvalidInput(f"--classes takes {MOST} classes at most; got {len(self.model)} columns")
         self.n_strange = self.n_rescaled = 0
@@ -105,10 +96,9 @@ class ClassColumns(ColumnReader):
             self.classes = _named_by(self.model, seen, y, source)
         strange = [value for value in seen if value not in self.classes]
         if 2 * sum(seen[value] for value in strange) > sum(seen.values()):
-            raise DataError(
-                f"most outcomes {y!r} of {source} ({_listed(strange)}) are none of the classes "
-                f"{_listed(self.classes)}; give pairs in --p, such as {strange[0]}={self.model[0]}"
-            )
+            most = f"most outcomes {y!r} of {source} ({_listed(strange)}) are none of the classes"
+            pair = f"give pairs in --p, such as {strange[0]}={self.model[0]}"
+            raise DataError(f"{most} {_listed(self.classes)}; {pair}")
 
     def labels(self, batch: Batch) -> Float64Array:
         """The number of each row's class; NaN where the outcome is missing, or none of the classes."""
@@ -121,10 +111,7 @@ class ClassColumns(ColumnReader):
     def raw(self, batch: Batch) -> Float64Array:
         """The number of each row's class: NaN where the outcome is missing, -2 where it is none of the classes."""
         place = {name: k for k, name in enumerate(self.classes)}
-        column = batch.column(self.config.y)
-        if not isinstance(column, Coded):
-            values, inverse = np.unique(column, return_inverse=True)
-            column = Coded(inverse.astype(np.int64), tuple(values.tolist()))
+        column = by_value(batch.column(self.config.y))
         texts = [text(value) for value in column.values]
         codes = [np.nan if each is None else float(place.get(each, STRANGE)) for each in texts]
         labels: Float64Array = np.array([*codes, np.nan])[column.codes]
@@ -132,12 +119,9 @@ class ClassColumns(ColumnReader):
         if strange.any():
             if not self.n_strange:
                 outcome = texts[column.codes[int(np.argmax(strange))]]
-                self._warn(
-                    batch,
-                    strange,
-                    f"has the outcome {outcome!r}, which is none of the classes {_listed(self.classes)}; such rows are "
-                    "forecast, and not learned from",
-                )
+                none = f"which is none of the classes {_listed(self.classes)}"
+                what = f"has the outcome {outcome!r}, {none}; such rows are forecast, and not learned from"
+                self.warn(batch, strange, what)
             self.n_strange += int(np.count_nonzero(strange))
         return labels
 
@@ -146,41 +130,28 @@ class ClassColumns(ColumnReader):
         if not self.model:
             return None
         forecasts = np.column_stack([batch.numbers(name) for name in self.model])
-        below = (forecasts < 0).any(axis=1)
+        below = np.asarray((forecasts < 0).any(axis=1))
         if below.any():
-            at = int(np.argmax(below))
-            column = self.model[int(np.argmax(forecasts[at] < 0))]
-            raise DataError(
-                f"row {batch.first + at + 1} of {self.source} has {np.nanmin(forecasts[at]):g} in column {column!r}, "
-                "where probabilities must be 0 or more; correct it, or name another column"
-            )
+            row = forecasts[int(np.argmax(below))]
+            what = f"has {np.nanmin(row):g} in column {self.model[int(np.argmax(row < 0))]!r}"
+            raise wrong_row(batch, below, f"{what}, where probabilities must be 0 or more; correct it")
         total = forecasts.sum(axis=1)
         total[total <= 0] = np.nan
         # Numbers that were rounded to hundredths add up to 1 within this.
         rescaled = np.abs(total - 1.0) > 0.006 * len(self.model)
         if rescaled.any():
             if not self.n_rescaled:
-                at = int(np.argmax(rescaled))
-                warnings.warn(
-                    f"the probabilities in row {batch.first + at + 1} of {self.source} add up to {total[at]:g}; such "
-                    "rows are divided by their sum",
-                    RangeWarning,
-                    stacklevel=4,
-                )
+                sums = f"has probabilities that add up to {total[rescaled][0]:g}"
+                self.warn(batch, rescaled, f"{sums}; such rows are divided by their sum")
             self.n_rescaled += int(np.count_nonzero(rescaled))
         shares: Float64Array = forecasts / np.where(rescaled | np.isnan(total), total, 1.0)[:, None]
         return shares
 
     def _counts(self, batch: Batch) -> Counter[str]:
-        column = batch.column(self.config.y)
-        if isinstance(column, Coded):
-            counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).tolist()
-            values = column.values
-        else:
-            labels, numbers = np.unique(column[~np.isnan(column)], return_counts=True)
-            values, counts = tuple(labels.tolist()), numbers.tolist()
+        column = by_value(batch.column(self.config.y))
+        counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).tolist()
         seen: Counter[str] = Counter()
-        for value, count in zip(values, counts, strict=True):
+        for value, count in zip(column.values, counts, strict=True):
             name = text(value)
             if name is not None and count:
                 seen[name] += count
@@ -190,10 +161,8 @@ class ClassColumns(ColumnReader):
 def _all_of(seen: Counter[str], y: str, source: str) -> tuple[str, ...]:
     """The outcomes there are, as classes."""
     if len(seen) > MOST:
-        raise DataError(
-            f"column {y!r} of {source} has {len(seen):,} different outcomes ({_listed(list(seen))}), and --classes "
-            f"takes {MOST} at most; leave out --classes if they are numbers"
-        )
+        many = f"column {y!r} of {source} has {len(seen):,} different outcomes ({_listed(list(seen))})"
+        raise DataError(f"{many}, and --classes takes {MOST} at most; leave out --classes if they are numbers")
     if len(seen) < 2:
         raise DataError(f"all outcomes {y!r} of {source} so far are {next(iter(seen))!r}; classes need two or more")
     try:
@@ -220,10 +189,9 @@ def _named_by(columns: tuple[str, ...], seen: Counter[str], y: str, source: str)
                 at = column.find(value, at + 1)
     if not best[0]:
         shown = ",".join(f"{value}={column}" for value, column in zip(sorted(seen), columns, strict=False))
-        raise DataError(
-            f"the columns {_listed(columns)} do not say which class they are about: the outcomes {y!r} of {source} are "
-            f"{_listed(sorted(seen))}; give pairs, such as --p {shown}"
-        )
+        outcomes = f"the outcomes {y!r} of {source} are {_listed(sorted(seen))}"
+        what = f"the columns {_listed(columns)} do not say which class they are about: {outcomes}"
+        raise DataError(f"{what}; give pairs, such as --p {shown}")
     return best[1]
 
 
@@ -237,6 +205,8 @@ def _listed(names: Sequence[str]) -> str:
 N_FINE = 500
 # A class that came up is taken to have had at least this probability, so that the log loss is a number.
 _TINY = 1e-12
+# Of the likeliest class, in every group.
+_MEANS = ("right", "confidence", "brier", "log_loss")
 
 
 class ClassesTask(Task):
@@ -265,14 +235,12 @@ class ClassesTask(Task):
         else:
             self.model = Classes.from_bytes(saved.forecaster)
             if self.model.n_classes != len(classes) or saved.plain["classes"] != list(classes):
-                raise StateFileError(
-                    f"the state file is about the classes {saved.plain['classes']}, and those of {self.source} are "
-                    f"{list(classes)}; give the file it was made with, another --state, or --fresh"
-                )
+                others = f"the classes {saved.plain['classes']}, and those of {self.source} are {list(classes)}"
+                raise StateFileError(f"the state file is about {others}; {START_OVER}")
         self.evaluation = ClassesEvaluation(self.contexts, self._binnings(first), hinted=bool(self.columns.model))
 
     def _read(self, batch: Batch) -> Inputs:
-        return Inputs(numbers_of(batch), self.columns.labels(batch), self.columns.probabilities(batch))
+        return Inputs(batch.rows, self.columns.labels(batch), self.columns.probabilities(batch))
 
     def play(self, inputs: Inputs) -> Float64Array:
         """Forecast rows, learn from them, and score them."""
@@ -280,9 +248,11 @@ class ClassesTask(Task):
         settings: dict[str, Any] = {"waits": inputs.waits, "order": self.config.order, **inputs.more}
         return self.scored(inputs, self.model.run_in_full(rows, inputs.y, inputs.hints, **settings))
 
-    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Count rows that have an outcome."""
-        self.evaluation.add(inputs, forecasts)
+    def own(self, inputs: Inputs) -> Float64Array | None:
+        """The model's probabilities, its likeliest class, and how sure that is."""
+        if inputs.hints is None:
+            return None
+        return np.column_stack([inputs.hints, np.argmax(inputs.hints, axis=1), inputs.hints.max(axis=1)])
 
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
@@ -290,9 +260,27 @@ class ClassesTask(Task):
         top = np.array(self.columns.classes, dtype=object)[forecasts[:, -2].astype(np.int64)]
         return {**columns, "top": top, "confidence": forecasts[:, -1]}
 
-    def result(self, asked: TaskConfig, time: str | None) -> Result:
-        """What the run has found."""
-        return _result(self, asked)
+    @property
+    def target(self) -> Probability:
+        """Every class is an event."""
+        return Probability()
+
+    def _sections(self) -> tuple[Section, ...]:
+        each_class = (self.evaluation.section(f"class{k}", name) for k, name in enumerate(self.columns.classes))
+        return (self.evaluation.section(TOP, TOP), *each_class)
+
+    def _counts(self) -> dict[str, int]:
+        strange, rescaled = self.columns.n_strange, self.columns.n_rescaled
+        return {"without_outcome": self.n_missing - strange, "of_no_class": strange, "rescaled": rescaled}
+
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+        return class_verdict(sections, paired)
+
+    def _guarantee(self) -> Guarantee | None:
+        return None if self.config.by else Guarantee(self.model.guarantee(DELTA)[-1])
+
+    def _facts(self) -> dict[str, Any]:
+        return {"details": {"class_names": list(self.columns.classes)}}
 
     def _plain(self) -> dict[str, Any]:
         return {"classes": list(self.columns.classes)}
@@ -308,56 +296,8 @@ class ClassesTask(Task):
         return [binning(Probability(), np.clip(each, 0.0, 1.0), None) for each in samples]
 
 
-class ClassesEvaluation:
-    """The probabilities of the model and of swapcal beside each other, and their losses in pairs."""
-
-    def __init__(self, contexts: ContextColumns, binnings: list[Binning], *, hinted: bool) -> None:
-        self.after = ClassSide(contexts, binnings, "swapcal")
-        self.before = ClassSide(contexts, binnings, "the model") if hinted else None
-        self.brier, self.log = PairedLosses(), PairedLosses()
-
-    def add(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Add rows; NaN is a missing outcome."""
-        at = np.flatnonzero(~np.isnan(inputs.y))
-        top, sure = forecasts[at, -2].astype(np.int64), forecasts[at, -1]
-        after = self._side(self.after, inputs, at, forecasts[at, :-2], top, sure)
-        if self.before is None or inputs.hints is None:
-            return
-        hinted = ~np.isnan(inputs.hints[at]).any(axis=1)
-        at = at[hinted]
-        hints = inputs.hints[at]
-        before = self._side(self.before, inputs, at, hints, np.argmax(hints, axis=1), hints.max(axis=1))
-        weights = None if inputs.weights is None else inputs.weights[at]
-        self.brier.add(before.brier, after.brier[hinted], weights)
-        self.log.add(before.log, after.log[hinted], weights)
-
-    @staticmethod
-    def _side(side: "ClassSide", inputs: Inputs, at: IntArray, p: Any, top: Any, sure: Any) -> "ClassLosses":
-        weights = None if inputs.weights is None else inputs.weights[at]
-        return side.add(inputs.y[at].astype(np.int64), p, top, sure, taken(inputs.rows.groups, at), weights)
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return joined(self._parts())
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        take_over(self._parts(), arrays)
-
-    def _parts(self) -> dict[str, "ClassSide | PairedLosses"]:
-        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
-        return {"after": self.after, **before, "brier.losses": self.brier, "log.losses": self.log}
-
-
-class ClassLosses(NamedTuple):
-    """Of each row: the Brier score over all classes, and the log loss."""
-
-    brier: Float64Array
-    log: Float64Array
-
-
-class ClassSide:
-    """What is counted of probabilities of classes.
+class ClassesEvaluation(Evaluation):
+    """Probabilities of the model and of swapcal: a column for each class and for the likeliest, and losses in pairs.
 
     Parameters
     ----------
@@ -365,100 +305,36 @@ class ClassSide:
         For whom.
     binnings : sequence of Binning
         How the probabilities of each class are taken together, and last those of the likeliest.
-    label : str
-        Whose probabilities they are.
+    hinted : bool
+        Whether there is a model.
     """
 
-    def __init__(self, audience: ContextColumns, binnings: list[Binning], label: str) -> None:
+    def __init__(self, audience: ContextColumns, binnings: list[Binning], *, hinted: bool) -> None:
         fine = np.linspace(0.0, 1.0, N_FINE + 1)[1:-1]
-        options = {"first": np.array([0.0, 1.0]), "fine": fine}
+        options: dict[str, Any] = {"first": np.array([0.0, 1.0]), "fine": fine}
         *each_class, likeliest = binnings
-        self.classes: list[Column] = [
-            audience.column(Probability(), each, label, each.shown, **options) for each in each_class
-        ]
-        means = ("right", "confidence", "brier", "log_loss")
-        self.top: Column = audience.column(Probability(), likeliest, label, likeliest.shown, means=means, **options)
 
-    def add(
-        self,
-        labels: IntArray,
-        probabilities: Float64Array,
-        top: IntArray,
-        sure: Float64Array,
-        rows: Rows,
-        weights: Float64Array | None,
-    ) -> ClassLosses:
-        """Add rows, nothing missing: their class, the probabilities, the likeliest class and its probability."""
-        came = np.zeros_like(probabilities)
+        def columns(label: str) -> dict[str, Column]:
+            top = audience.column(Probability(), likeliest, label, likeliest.shown, means=_MEANS, **options)
+            each = [audience.column(Probability(), bins, label, bins.shown, **options) for bins in each_class]
+            return {TOP: top, **{f"class{k}": column for k, column in enumerate(each)}}
+
+        labels = {**({"before": "the model"} if hinted else {}), "after": "swapcal"}
+        super().__init__({which: columns(label) for which, label in labels.items()}, (BRIER, "log loss"))
+
+    def score(
+        self, columns: Mapping[str, Column], y: Any, p: Any, rows: ContextRows, weights: Any, **more: Any
+    ) -> tuple[Float64Array, ...]:
+        """Add rows, nothing missing: the Brier score over all classes, and the log loss."""
+        labels, came = y.astype(np.int64), np.zeros((len(y), p.shape[1] - 2))
+        probabilities, top, sure = p[:, :-2], p[:, -2].astype(np.int64), p[:, -1]
         came[np.arange(len(labels)), labels] = 1.0
-        for k, column in enumerate(self.classes):
-            column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows, weights=weights)
+        for k in range(came.shape[1]):
+            column = columns[f"class{k}"]
+            column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows.groups, weights=weights)
         right = (labels == top).astype(np.float64)
-        brier: Float64Array = ((probabilities - came) ** 2).sum(axis=1)
         probability = probabilities[np.arange(len(labels)), labels]
-        losses = ClassLosses(brier, -np.log(np.maximum(probability, _TINY)))
+        losses = ((probabilities - came) ** 2).sum(axis=1), -np.log(np.maximum(probability, _TINY))
         numbers = (right, sure, *losses)
-        self.top.add(right, np.clip(sure, 0.0, 1.0), rows, weights=weights, numbers=numbers)
+        columns[TOP].add(right, np.clip(sure, 0.0, 1.0), rows.groups, weights=weights, numbers=numbers)
         return losses
-
-    @property
-    def means(self) -> GroupMeans:
-        """How often the likeliest class was right, its probability, and losses of groups."""
-        assert self.top.means is not None
-        return self.top.means
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return joined(self._columns())
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        take_over(self._columns(), arrays)
-
-    def _columns(self) -> dict[str, Column]:
-        return {"top": self.top, **{f"class{k}": column for k, column in enumerate(self.classes)}}
-
-
-def _result(current: ClassesTask, asked: TaskConfig) -> Result:
-    columns, counted, source = current.columns, current.evaluation, current.source
-    if not counted.after.top.n_rounds:
-        raise DataError(
-            f"{source} has no row whose outcome in {current.config.y!r} is one of the classes; nothing can be scored"
-        )
-    sides = {"before": counted.before, "after": counted.after}
-    used = {which: side for which, side in sides.items() if side is not None and side.top.n_rounds}
-    means = {which: {name: side.means.of(name) for name in side.means.names} for which, side in used.items()}
-    paired = {BRIER: counted.brier.paired(), "log loss": counted.log.paired()}
-    losses = {name: pair for name, pair in paired.items() if pair is not None}
-
-    def section(title: str, at: int | None) -> Section:
-        summaries = {which: (side.top if at is None else side.classes[at]).summary() for which, side in used.items()}
-        own = means if at is None else {}
-        return Section(title, summaries.get("before"), summaries["after"], counted.after.top.names, means=own)
-
-    sections = (section(TOP, None), *(section(name, k) for k, name in enumerate(columns.classes)))
-    return Result(
-        kind="run",
-        task="classes",
-        source=source,
-        y=current.config.y,
-        property=repr(Probability()),
-        wording=Probability().wording,
-        counts=Counts(
-            scored=counted.after.top.n_rounds,
-            rows=current.n_rows,
-            without_outcome=current.n_missing - columns.n_strange,
-            without_hint=current.n_unhinted,
-            of_no_class=columns.n_strange,
-            rescaled=columns.n_rescaled,
-        ),
-        verdict=class_verdict(sections, losses),
-        sections=sections,
-        config=replace(asked, seed=current.model.seed),
-        details={"class_names": list(columns.classes)},
-        versions=versions(),
-        bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
-        guarantee=None if current.config.by else Guarantee(current.model.guarantee(DELTA)[-1]),
-        seed=current.model.seed,
-        paired=losses,
-    )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from swapcal.errors import AtomsWarning, DataError
 from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch, Coded, text
+from swapcal.tables.batch import Batch, Coded, by_value, entries, text
 from swapcal.tasks.config import TaskConfig, parse_delay
 from swapcal.typing import Float64Array, IntArray
 
@@ -75,15 +75,11 @@ class ClusterNumbers:
 
     def numbers(self, batch: Batch) -> IntArray:
         """The number of the cluster of each row."""
-        column = batch.column(self.name)
-        if isinstance(column, Coded):
-            keys = [day_of(value) or str(value) if self.by_day else value for value in column.values]
-            places: dict[Any, int] = {}
-            table = np.array([*(places.setdefault(key, len(places)) for key in keys), -1], dtype=np.int64)
-            codes, values = table[column.codes], [*places, None]
-        else:
-            labels, codes = np.unique(column, return_inverse=True)
-            values = labels.tolist()
+        column = by_value(batch.column(self.name))
+        keys = [day_of(value) or str(value) if self.by_day else value for value in column.values]
+        places: dict[Any, int] = {}
+        table = np.array([*(places.setdefault(key, len(places)) for key in keys), -1], dtype=np.int64)
+        codes, values = table[column.codes], [*places, None]
         change = np.diff(codes, prepend=codes[:1]) != 0
         change[0] = self.count == 0 or values[codes[0]] != self._last
         for at in np.flatnonzero(change).tolist():
@@ -119,10 +115,8 @@ def _moment(batch: Batch, name: str, value: Any) -> float:
         try:
             stamp = datetime.datetime.fromisoformat(str(value).strip())
         except ValueError:
-            raise DataError(
-                f"column {name!r} of {batch.name} holds {str(value)[:60]!r}, which is no time; give time stamps "
-                "such as 2026-05-01 14:30, or numbers"
-            ) from None
+            what = f"column {name!r} of {batch.name} holds {str(value)[:60]!r}, which is no time"
+            raise DataError(f"{what}; give time stamps such as 2026-05-01 14:30, or numbers") from None
     return stamp.replace(tzinfo=stamp.tzinfo or datetime.UTC).timestamp()
 
 
@@ -146,13 +140,15 @@ class ColumnReader:
 
     Attributes
     ----------
+    low, high : float
+        The range of outcomes.
     n_clipped, n_clipped_weights : int
         Outcomes and weights so far that were moved to the end of their range.
     """
 
     def __init__(self, config: TaskConfig, source: str, first: Sequence["Batch"] = ()) -> None:
         self.config, self.source = config, source
-        self.heaviest = 1.0
+        self.low, self.high, self.heaviest = -math.inf, math.inf, 1.0
         self.n_clipped = self.n_clipped_weights = 0
         self._last_time = -math.inf
         if first:
@@ -163,9 +159,9 @@ class ColumnReader:
         column = self.config.weight
         if column is None:
             return None
-        raw = raw_weights(batch, column, self.source)
-        moved = self._outside(raw, 0.0, self.heaviest, batch, column, "weights", self.n_clipped_weights)
-        self.n_clipped_weights += moved
+        raw = raw_weights(batch, column)
+        before = self.n_clipped_weights
+        self.n_clipped_weights += self._outside(raw, 0.0, self.heaviest, batch.rows, column, "weights", before)
         return np.minimum(raw / self.heaviest, 1.0)
 
     def weighed(self, batch: "Batch") -> dict[str, Float64Array]:
@@ -183,11 +179,8 @@ class ColumnReader:
         if config.time is not None:
             wrong = np.isnan(times) | (times < np.concatenate([[self._last_time], times[:-1]]))
             if wrong.any():
-                at = batch.first + int(np.argmax(wrong)) + 1
-                raise DataError(
-                    f"row {at:,} of {batch.name} has no time in column {config.time!r}, or an earlier one than the row "
-                    "above; sort the file by time, and drop rows without one"
-                )
+                lacks = f"has no time in column {config.time!r}, or an earlier one than the row above"
+                raise wrong_row(batch, wrong, f"{lacks}; sort the file by time, and drop rows without one")
         if config.known is not None:
             known = read_moments(batch, config.known) - (0.0 if config.time is not None else 1.0)
         else:
@@ -196,60 +189,55 @@ class ColumnReader:
             times = times if timed else rows
         early = known < times
         if early.any():
-            at = batch.first + int(np.argmax(early)) + 1
-            raise DataError(
-                f"the outcome of row {at:,} of {batch.name} is known before the row itself: "
-                f"{config.known!r} is earlier; check the two columns"
-            )
+            raise wrong_row(batch, early, f"has an outcome that is known before the row itself, in {config.known!r}")
         self._last_time = float(times[-1]) if batch.n else self._last_time
         return {"times": times, "known": known}
 
     def raw(self, batch: "Batch") -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
-        raise NotImplementedError
+        return raw_outcomes(self.config, batch)
+
+    def labels(self, batch: "Batch") -> Float64Array:
+        """Outcomes of a batch, as they are learned."""
+        y = self.raw(batch)
+        self.clipped(batch.rows, y)
+        return self.inside(y)
 
     def inside(self, raw: Float64Array) -> Float64Array:
         """Outcomes as they are learned: moved into the range, NaN where nothing can be learned from one."""
-        raise NotImplementedError
+        return np.clip(raw, self.low, self.high)
 
     def clipped(self, rows: IntArray, y: Float64Array) -> None:
-        """Count outcomes of rows that were forecast before, as they are in the file."""
+        """Count the outcomes, as they are in the file, that are outside the range."""
+        self.n_clipped += self._outside(y, self.low, self.high, rows, self.config.y, "outcomes", self.n_clipped)
 
     def _weigh(self, batches: Sequence["Batch"]) -> None:
         """Settle the largest weight by the first rows."""
         column = self.config.weight
         if column is not None:
-            first = np.concatenate([raw_weights(batch, column, self.source) for batch in batches] or [np.zeros(0)])
+            first = np.concatenate([raw_weights(batch, column) for batch in batches] or [np.zeros(0)])
             self._heaviest(float(first[: self.config.prefix].max(initial=0.0)))
 
     def _heaviest(self, heaviest: float) -> None:
         if self.config.weight is not None:
             if heaviest <= 0.0:
-                raise DataError(
-                    f"all weights in column {self.config.weight!r} of {self.source} are 0 or missing; leave weight out"
-                )
+                column = f"column {self.config.weight!r} of {self.source}"
+                raise DataError(f"all weights in {column} are 0 or missing; leave weight out")
             self.heaviest = heaviest
 
     def _outside(
-        self, values: Float64Array, low: float, high: float, batch: "Batch", column: str, what: str, before: int
+        self, values: Float64Array, low: float, high: float, rows: IntArray, column: str, what: str, before: int
     ) -> int:
         """How many entries are outside [low, high]; the first time, a warning."""
-        outside: npt.NDArray[np.bool_] = (values < low) | (values > high)
-        count = int(np.count_nonzero(outside))
-        if count and not before:
-            at = int(np.argmax(outside))
-            self._warn_outside(batch.first + at + 1, values[at], column, low, high, what)
-        return count
+        outside = np.flatnonzero((values < low) | (values > high))
+        if len(outside) and not before:
+            at, ends = outside[0], f"[{low:g}, {high:g}]"
+            cell = f"row {rows[at] + 1} of {self.source} has {values[at]:g} in column {column!r}"
+            warnings.warn(f"{cell}, outside {ends}; such {what} count as the nearest end", RangeWarning, stacklevel=5)
+        return len(outside)
 
-    def _warn_outside(self, row: int, value: float, column: str, low: float, high: float, what: str) -> None:
-        warnings.warn(
-            f"row {row} of {self.source} has {value:g} in column {column!r}, outside [{low:g}, {high:g}]; such {what} "
-            "count as the nearest end",
-            RangeWarning,
-            stacklevel=5,
-        )
-
-    def _warn(self, batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> None:
+    def warn(self, batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> None:
+        """Say what is the matter with the first of some rows."""
         row = batch.first + int(np.argmax(rows)) + 1
         warnings.warn(f"row {row} of {self.source} {what}", RangeWarning, stacklevel=5)
 
@@ -286,7 +274,7 @@ class Columns(ColumnReader):
         super().__init__(question, source)
         self.n_clipped_forecasts = 0
         if survey is None:
-            first = np.concatenate([known_outcomes(question, batch, source) for batch in batches] or [np.zeros(0)])
+            first = np.concatenate([known_outcomes(question, batch) for batch in batches] or [np.zeros(0)])
             first, rows = first[: question.prefix], f"the first {min(len(first), question.prefix):,} rows"
             known = first[~np.isnan(first)]
             ends = (float(known.min()), float(known.max())) if len(known) else (np.inf, -np.inf)
@@ -301,10 +289,8 @@ class Columns(ColumnReader):
                 seen = seen._replace(least=ends[0], most=ends[1], forecasts=ends != (survey.low, survey.high))
         self.low, self.high, self.stated = self._range(seen)
         if max(abs(self.low), abs(self.high)) > LARGEST:
-            raise DataError(
-                f"the outcomes {question.y!r} of {source} go from {self.low:g} to {self.high:g}, whose squares are no "
-                "numbers any more; give the column in larger units"
-            )
+            what = f"go from {self.low:g} to {self.high:g}, whose squares are no numbers any more"
+            raise DataError(f"the outcomes {question.y!r} of {source} {what}; give the column in larger units")
         self.property: Elicitable = question.property_on(self.low, self.high)
         self.low, self.high = self.property.low, self.property.high
         self.heap = self.spacing = 0.0
@@ -319,39 +305,15 @@ class Columns(ColumnReader):
             first = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
             self._check_units(first[~np.isnan(first)], question.p)
 
-    def raw(self, batch: "Batch") -> Float64Array:
-        """Outcomes as the file has them; NaN where there is none."""
-        return raw_outcomes(self.config, batch, self.source)
-
-    def labels(self, batch: "Batch") -> Float64Array:
-        """Outcomes of a batch: NaN where there is none, and inside the range."""
-        y = self.raw(batch)
-        moved = self._outside(y, self.low, self.high, batch, self.config.y, "outcomes", self.n_clipped)
-        self.n_clipped += moved
-        return np.clip(y, self.low, self.high) if moved else y
-
-    def inside(self, raw: Float64Array) -> Float64Array:
-        """Outcomes with those outside the range at its ends."""
-        return np.clip(raw, self.low, self.high)
-
-    def clipped(self, rows: IntArray, y: Float64Array) -> None:
-        """Count outcomes of rows that were forecast before, as they are in the file, as `labels` does."""
-        outside = np.flatnonzero((y < self.low) | (y > self.high))
-        if len(outside) and not self.n_clipped:
-            self._warn_outside(rows[outside[0]] + 1, y[outside[0]], self.config.y, self.low, self.high, "outcomes")
-        self.n_clipped += len(outside)
-
     def hints(self, batch: "Batch") -> Float64Array:
         """The model's forecasts in a batch."""
         return self.forecasts(batch, self.config.p)
 
     def forecasts(self, batch: "Batch", column: str) -> Float64Array:
         """Forecasts of a batch: NaN where there is none, and inside the property's domain."""
-        p = finite(batch.numbers(column), batch, column, self.source)
-        low, high = self.property.domain
-        moved = self._outside(p, low, high, batch, column, "forecasts", self.n_clipped_forecasts)
-        self.n_clipped_forecasts += moved
-        return np.clip(p, low, high) if moved else p
+        p, domain, before = batch.numbers(column), self.property.domain, self.n_clipped_forecasts
+        self.n_clipped_forecasts += self._outside(p, *domain, batch.rows, column, "forecasts", before)
+        return np.clip(p, *domain)
 
     def _range(self, seen: "_Outcomes") -> tuple[float, float, str]:
         """Smallest and largest outcome, and where that is from."""
@@ -360,27 +322,21 @@ class Columns(ColumnReader):
             return asked.property.low, asked.property.high, "of the property that was given"
         if asked.positive is not None:
             if seen.n and not seen.most:
-                raise DataError(
-                    f"no value of column {asked.y!r} in {rows} of {self.source} equals {asked.positive!r}; "
-                    "check the spelling of positive= (--positive), capitals and blanks included"
-                )
+                values = f"no value of column {asked.y!r} in {rows} of {self.source} equals {asked.positive!r}"
+                raise DataError(f"{values}; check the spelling of positive= (--positive), capitals and blanks included")
             return 0.0, 1.0, f"1 where {asked.y} equals {asked.positive!r}"
         if asked.low is not None and asked.high is not None:
             return asked.low, asked.high, "as given"
         if not seen.n:
-            raise DataError(
-                f"column {asked.y!r} has no outcome in {rows} of {self.source}; give low= and high= (--low, --high), "
-                "or another column"
-            )
+            empty = f"column {asked.y!r} has no outcome in {rows} of {self.source}"
+            raise DataError(f"{empty}; give low= and high= (--low, --high), or another column")
         if asked.low is None and asked.high is None and seen.binary:
             return 0.0, 1.0, f"all outcomes in {rows} are 0 or 1"
         low = seen.least if asked.low is None else asked.low
         high = seen.most if asked.high is None else asked.high
         if not low < high:
-            raise DataError(
-                f"the outcomes {asked.y!r} in {rows} of {self.source} give the range {low:g} to {high:g}, which is "
-                "empty; give low= and high= (--low, --high)"
-            )
+            ends = f"the range {low:g} to {high:g}, which is empty; give low= and high= (--low, --high)"
+            raise DataError(f"the outcomes {asked.y!r} in {rows} of {self.source} give {ends}")
         what = "outcome and forecast" if seen.forecasts else "outcome"
         return low, high, f"smallest and largest {what} of {rows}"
 
@@ -396,13 +352,9 @@ class Columns(ColumnReader):
     def warn_of_heaps(self) -> None:
         """Say that coverage cannot be exact where many outcomes are equal."""
         if self.heap:
-            warnings.warn(
-                f"{100 * self.heap:.0f} % of the outcomes {self.config.y!r} in {self.source} equal "
-                f"{self.heaped_at:g}; where outcomes heap up, no forecast has exactly the share below it that "
-                "a quantile asks for, and that much bias is left whatever one does",
-                AtomsWarning,
-                stacklevel=4,
-            )
+            share = f"{100 * self.heap:.0f} % of the outcomes {self.config.y!r} in {self.source}"
+            left = "where outcomes heap up no quantile can be met exactly, and that much bias is left"
+            warnings.warn(f"{share} equal {self.heaped_at:g}; {left}", AtomsWarning, stacklevel=4)
 
     def _check_units(self, first: Float64Array, column: str, ends: tuple[float, float] | None = None) -> None:
         """Refuse forecasts most of which are outside the range: they are in other units, or of something else."""
@@ -414,11 +366,9 @@ class Columns(ColumnReader):
         low, high = self.property.domain if ends is None else ends
         outside = (first < low) | (first > high)
         if len(first) and 2 * np.count_nonzero(outside) > len(first):
-            raise DataError(
-                f"most forecasts in column {column!r} of {self.source} are outside [{low:g}, {high:g}], such as "
-                f"{first[outside][0]:g}; bring them to the units of {self.config.y!r} (percent: divide by 100), or "
-                "give low= and high= (--low, --high)"
-            )
+            most = f"most forecasts in column {column!r} of {self.source} are outside [{low:g}, {high:g}]"
+            units = f"bring them to the units of {asked.y!r} (percent: divide by 100), or give --low and --high"
+            raise DataError(f"{most}, such as {first[outside][0]:g}; {units}")
 
 
 class _Outcomes(NamedTuple):
@@ -432,36 +382,28 @@ class _Outcomes(NamedTuple):
     forecasts: bool = False
 
 
-def _refuse_text(question: TaskConfig, batch: "Batch", source: str) -> None:
-    """Outcomes in words need `positive`; that is a better answer than the first word that is no number."""
-    if question.positive is not None:
-        return
-    column = batch.column(question.y)
-    texts = [value for value in column.values if isinstance(value, str)] if isinstance(column, Coded) else []
-    odd = [value for value in texts if not _spelled(value)]
-    if 2 * len(odd) > len(texts):
+def known_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
+    """Outcomes of a batch that may be the first: words need `positive`, and that is said before anything else."""
+    try:
+        return raw_outcomes(question, batch)
+    except DataError:
+        column = batch.column(question.y)
+        texts = [value for value in column.values if isinstance(value, str)] if isinstance(column, Coded) else []
+        odd = [value for value in texts if not _spelled(value)]
+        if question.positive is not None or 2 * len(odd) <= len(texts):
+            raise
         shown = ", ".join(map(repr, texts[:N_SHOWN])) + (", ..." if len(texts) > N_SHOWN else "")
         likely = next((value for value in odd if value.strip().lower() in YES), odd[-1])
-        raise DataError(
-            f"column {question.y!r} of {source} holds text ({shown}) where outcomes must be numbers; "
-            f"say which text counts as 1, such as positive={likely!r} (--positive on the command line)"
-        )
+        words = f"column {question.y!r} of {batch.name} holds text ({shown}) where outcomes must be numbers"
+        way = f"say which text counts as 1, such as positive={likely!r} (--positive on the command line)"
+        raise DataError(f"{words}; {way}") from None
 
 
-def known_outcomes(question: TaskConfig, batch: "Batch", source: str) -> Float64Array:
-    """Outcomes of a batch that may be the first: where they are no numbers, what to do about it."""
-    try:
-        return raw_outcomes(question, batch, source)
-    except DataError:
-        _refuse_text(question, batch, source)
-        raise
-
-
-def raw_outcomes(question: TaskConfig, batch: "Batch", source: str) -> Float64Array:
+def raw_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
     """Outcomes as they are, or 1 and 0 where the column equals `positive` or not."""
     name, positive = question.y, question.positive
     if positive is None:
-        return finite(batch.numbers(name), batch, name, source)
+        return batch.numbers(name)
     column = batch.column(name)
     if isinstance(column, Coded):
         hits = np.array([*(float(text(value) == text(positive)) for value in column.values), np.nan])
@@ -470,27 +412,19 @@ def raw_outcomes(question: TaskConfig, batch: "Batch", source: str) -> Float64Ar
     return np.where(np.isnan(column), np.nan, (column == wanted).astype(np.float64))
 
 
-def raw_weights(batch: "Batch", column: str, source: str) -> Float64Array:
+def raw_weights(batch: "Batch", column: str) -> Float64Array:
     """Weights as they are, 0 where there is none."""
-    raw = np.nan_to_num(finite(batch.numbers(column), batch, column, source), nan=0.0)
-    if (raw < 0).any():
-        at = int(np.argmax(raw < 0))
-        raise DataError(
-            f"weights must be 0 or more; row {batch.first + at + 1} of {source} has {raw[at]:g} in column "
-            f"{column!r}: leave that row out, or use another column"
-        )
+    raw = np.nan_to_num(batch.numbers(column), nan=0.0)
+    below = raw < 0
+    if below.any():
+        what = f"has {raw[below][0]:g} in column {column!r}, where weights must be 0 or more"
+        raise wrong_row(batch, below, f"{what}; leave that row out, or use another column")
     return raw
 
 
-def finite(values: Float64Array, batch: "Batch", column: str, source: str) -> Float64Array:
-    """The values, none of which may be infinite."""
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise DataError(
-            f"row {batch.first + int(np.argmax(infinite)) + 1} of {source} has an infinite number in column "
-            f"{column!r}; leave the entry empty if it is missing"
-        )
-    return values
+def wrong_row(batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> DataError:
+    """What is wrong with the first of some rows, as an error."""
+    return DataError(f"row {batch.first + int(np.argmax(rows)) + 1:,} of {batch.name} {what}")
 
 
 def head_columns(batches: Sequence["Batch"], names: Sequence[str], n_rows: int) -> Mapping[str, Any]:
@@ -501,17 +435,10 @@ def head_columns(batches: Sequence["Batch"], names: Sequence[str], n_rows: int) 
         if len(parts) == 1 and isinstance(parts[0], Coded):
             joined[name] = Coded(parts[0].codes[:n_rows], parts[0].values)
         elif any(isinstance(part, Coded) for part in parts):
-            values = [value for part in parts for value in _values(part)][:n_rows]
-            joined[name] = values
+            joined[name] = [value for part in parts for value in entries(part)][:n_rows]
         else:
             joined[name] = np.concatenate([np.asarray(part) for part in parts])[:n_rows]
     return joined
-
-
-def _values(column: Coded | Float64Array) -> list[Any]:
-    if isinstance(column, Coded):
-        return [None if code < 0 else column.values[code] for code in column.codes.tolist()]
-    return [None if value != value else value for value in column.tolist()]
 
 
 def _spelled(value: str) -> bool:

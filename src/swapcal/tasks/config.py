@@ -243,10 +243,8 @@ class TaskConfig:
         if self.interval is not None:
             level(self.interval, "interval")
             if len(self.model) > 3:
-                raise InvalidInput(
-                    f"with --interval, --p names a forecast, or lower,upper, or lower,forecast,upper; got "
-                    f"{len(self.model)} columns ({', '.join(self.model)})"
-                )
+                names = "--p names a forecast, or lower,upper, or lower,forecast,upper"
+                raise InvalidInput(f"with --interval, {names}; got {', '.join(self.model)}")
         self.grouping()
         if self.costs is not None:
             Decisions.parsed(self.costs)
@@ -259,16 +257,11 @@ class TaskConfig:
                 raise InvalidInput(f"--{one} goes without --{other}: {sentence}")
         one_of(self.order, "order", ("arrival", "forecast"))
         if self.order == "forecast" and not self.timed:
-            raise InvalidInput(
-                "the order of forecasts (--order forecast) is about late outcomes: add --known or --delay"
-            )
+            raise InvalidInput("--order forecast is about late outcomes: add --known or --delay")
         if self.delay is not None and parse_delay(self.delay)[1] and self.time is None:
             raise InvalidInput(f"a delay of {self.delay} needs the column of the rows' times: add --time COLUMN")
         if self.task == "scalar" and self.groups and self.linear and self.learn is False:
-            raise InvalidInput(
-                "groups and linear columns together need learn=True (--learn), which makes the linear columns features "
-                "of a model beside the groups; or leave one of them out"
-            )
+            raise InvalidInput("groups and linear columns together need learn=True (--learn); or leave one of them out")
 
     def has(self, name: str) -> bool:
         """Whether something was given that is not there by default."""
@@ -366,11 +359,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict("classes", "high", "classes have no range"),
     *(Conflict(task, name, sentence) for task in ("interval", "classes") for name, sentence in _NUMBER.items()),
     *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "id", "later")),
-    Conflict(
-        "by",
-        "linear",
-        "the scales of these columns would be those of a few rows of each key; cut them into bands, as --groups does",
-    ),
+    Conflict("by", "linear", "a few rows of each key give no scales; cut the columns into bands, as --groups does"),
 )
 
 _DEFAULTS = {each.name: None if each.default is MISSING else each.default for each in fields(TaskConfig)}
@@ -430,10 +419,8 @@ def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
         if not all(parts):
             raise InvalidInput(f"groups must be column names such as sex,race,sex*race; got {text!r}")
         if parts == ("all",):
-            raise InvalidInput(
-                "the group all, everybody, is always there; leave it out, or if a column has that name, put it in "
-                "double quotes within the quotes of the shell: --groups '\"all\"'"
-            )
+            way = "leave it out, or put a column of that name in double quotes: --groups '\"all\"'"
+            raise InvalidInput(f"the group all, everybody, is always there; {way}")
         # A tuple of names is taken by the letter, so that a quoted name is never read as a comparison.
         groups.append(parts[0] if len(parts) == 1 and unquoted(parts[0]) == parts[0] else tuple(map(unquoted, parts)))
     return tuple(groups)

@@ -1,4 +1,4 @@
-"""For whom forecasts are audited, and before and after beside each other: both audits, losses in pairs, the history."""
+"""How forecasts are scored: in which bins, for whom, and before and after beside each other, with losses in pairs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from swapcal.audits import Audit
 from swapcal.audits.column import Column
-from swapcal.audits.scores import ErrorHistory, PairedLosses, fine_edges
+from swapcal.audits.scores import ErrorHistory, Paired, PairedLosses
+from swapcal.audits.summary import ColumnSummary
+from swapcal.audits.sums import Times
 from swapcal.decisions import Decisions
-from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Groups
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.protocols import Elicitable, Rows
@@ -19,12 +20,77 @@ from swapcal.sparse import sliced, stacked, taken
 from swapcal.state import joined, take_over
 from swapcal.tasks.columns import head_columns
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.result import History
-from swapcal.tasks.survey import Binning
+from swapcal.tasks.result import History, Section
 from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
     from swapcal.tables.batch import Batch
+
+# --------
+# Which forecasts are taken together: bins for the totals, and coarser ones for the pictures.
+
+MOST_BIN_VALUES = 200
+N_BINS = 48
+N_SHOWN = 20
+# So many of 20 equal bins must hold a hundredth of the forecasts each, or the pictures get bins between quantiles.
+FEW = 6
+
+
+class Binning(NamedTuple):
+    """Bins as `Audit` takes them, edges of the bins of the pictures, and a clause that says what was done."""
+
+    audit_bins: int | Float64Array
+    shown: Float64Array
+    stated: str
+
+
+def binning(property: Elicitable, p: Float64Array, n_bins: int | None, distinct: Float64Array | None = None) -> Binning:
+    """How to bin a column of forecasts of which `p` is a sample, and `distinct` are all values, if that is known.
+
+    With `n_bins`: forecasts are rounded to the mid-points of that many equal bins of the domain. Otherwise, if `p` has
+    at most 200 different values, each is a bin of its own, and a value that comes up later joins the nearest. Else
+    there are about 48 bins: 20 of the pictures, cut further at quantiles of `p` so that dense parts get more. In these
+    two cases each forecast is judged at its own value: nothing is rounded.
+    """
+    low, high = property.domain
+    even = np.linspace(low, high, N_SHOWN + 1)
+    if n_bins is not None:
+        edges = np.linspace(low, high, n_bins + 1)
+        stated = f"forecasts were rounded to the mid-points of {n_bins} equal bins of [{low:g}, {high:g}]"
+        return Binning(n_bins, _snapped(even, edges), stated)
+    distinct = np.unique(p if distinct is None else distinct)
+    shown = even if _balanced(p, even) or len(distinct) < 2 else _quantile_edges(p, N_SHOWN, low, high)
+    if len(distinct) <= MOST_BIN_VALUES:
+        # Neighbors that differ in the last bit have no number between them, and share a bin.
+        edges = np.unique(np.concatenate([[low], (distinct[1:] + distinct[:-1]) / 2, [high]]))
+        edges = edges if len(distinct) > 1 else np.array([low, high])
+        stated = f"every one of the {len(distinct)} forecast values was judged by itself"
+        if len(distinct) == 1:
+            stated = f"the forecasts are all {distinct[0]:g}, and were judged together"
+        return Binning(edges, _snapped(shown, edges), stated)
+    edges = np.unique(np.concatenate([shown, _quantile_edges(p, N_BINS - N_SHOWN + 1, low, high)]))
+    return Binning(edges, shown, f"forecasts were taken together in {len(edges) - 1} bins, denser where they are dense")
+
+
+def _balanced(p: Float64Array, edges: Float64Array) -> bool:
+    counts = np.bincount(np.searchsorted(edges[1:-1], p, side="right"), minlength=len(edges) - 1)
+    return bool(np.count_nonzero(counts >= 0.01 * max(len(p), 1)) >= FEW)
+
+
+def _quantile_edges(p: Float64Array, n_bins: int, low: float, high: float) -> Float64Array:
+    inner = np.quantile(p, np.arange(1, n_bins) / n_bins)
+    edges: Float64Array = np.unique(np.concatenate([[low], inner, [high]]))
+    return edges
+
+
+def _snapped(wanted: Float64Array, edges: Float64Array) -> Float64Array:
+    """The edges nearest to those that are wanted, both ends included: bins that are unions of the finer ones."""
+    if len(edges) <= len(wanted):
+        return edges
+    nearest = np.abs(edges[None, :] - wanted[:, None]).argmin(axis=1)
+    snapped: Float64Array = edges[np.unique(np.concatenate([[0], nearest, [len(edges) - 1]]))]
+    return snapped
+
 
 # --------
 # For whom: groups, and linear functions of columns of numbers beside them.
@@ -122,104 +188,131 @@ class ContextColumns:
 # The guarantee holds with probability 1 - DELTA.
 DELTA = 0.05
 
-# Fine bins of forecasts that are on a grid, for AUC.
-N_EVEN = 2000
-
 
 class Evaluation:
-    """Audits of swapcal's forecasts and, with a hint, of the hint's own. Memory is bounded, and it can be resumed.
+    """Forecasts of a model ("before") and of swapcal ("after"): their columns, losses in pairs, errors over time.
+
+    Memory is bounded, and it can be resumed.
 
     Parameters
     ----------
-    property : Elicitable
-        What is forecast.
-    audience : ContextColumns
-        For whom.
-    binning : Binning, optional
-        How the hint's forecasts are taken together; None without a hint. Those of swapcal are on a grid already.
-    first : array
-        The first outcomes, which settle the bins of the outcomes' histograms.
-    hints : array, optional
-        The first forecasts of the hint, none missing, from which fine bins for AUC are made.
+    sides : mapping
+        Of "before" and "after", one or both, in this order: columns by the name of what they are about, the one that
+        decides what is scored first.
+    losses : sequence of str
+        Names of what `score` returns of each row.
     r : float
         Power of the error.
-    late : bool
-        Where outcomes come late, swapcal may show numbers of the hint, which are on no grid: both have the same bins.
     costs : str, optional
         Of those who act on the forecasts, as `Decisions.parsed` takes them.
     """
 
     def __init__(
-        self,
-        property: Elicitable,
-        audience: ContextColumns,
-        binning: Binning | None,
-        first: Float64Array,
-        r: float,
-        hints: Float64Array | None = None,
-        costs: str | None = None,
-        *,
-        late: bool = False,
+        self, sides: Mapping[str, Mapping[str, Column]], losses: Sequence[str], r: float = 2.0, costs: str | None = None
     ) -> None:
-        self.r = r
-        shown = 20 if binning is None else binning.shown
-        even = np.linspace(*property.domain, N_EVEN + 1)[1:-1]
-        self.after = audience.column(property, binning if late else None, "swapcal", shown, first=first, fine=even)
-        self.before = None
-        if binning is not None:
-            fine = even if hints is None else fine_edges(hints)
-            self.before = audience.column(property, binning, "the model", shown, first=first, fine=fine)
-        self.losses = PairedLosses()
+        self.sides, self.r = sides, r
+        self.losses = {name: PairedLosses() for name in losses}
+        self.acted = {} if costs is None else {which: Decisions.parsed(costs) for which in sides}
         self._history = ErrorHistory()
-        self.acted = {} if costs is None else {name: Decisions.parsed(costs) for name in ("before", "after")}
+        # Rows with an outcome and without a forecast of swapcal.
+        self.n_early = 0
 
-    def parts(self, known: npt.NDArray[np.bool_]) -> Iterator[slice]:
-        """Parts of the next rows, cut where errors are to be noted; `known` says which of them have an outcome."""
-        return self._history.parts(self.after.n_rounds, known)
+    @property
+    def leading(self) -> Column:
+        """The column that says what was scored: of swapcal's forecasts, or of the model's where there is no other."""
+        return next(iter([*self.sides.values()][-1].values()))
+
+    def score(
+        self,
+        columns: Mapping[str, Column],
+        y: Float64Array,
+        p: Float64Array,
+        rows: ContextRows,
+        weights: Float64Array | None,
+        **more: Any,
+    ) -> tuple[Float64Array, ...]:
+        """Add rows to the columns of a side, nothing missing; their losses."""
+        return (columns[""].add(y, p, *rows, weights, **more),)
 
     def add(
         self,
         y: Float64Array,
         before: Float64Array | None,
-        after: Float64Array,
+        after: Float64Array | None,
         rows: ContextRows,
-        weights: Float64Array | None,
+        weights: Float64Array | None = None,
+        *,
+        clusters: IntArray | None = None,
+        time: Times | None = None,
     ) -> None:
-        """Add rows; NaN is a missing outcome or hint."""
-        known = ~np.isnan(y)
-        if not known.all():
-            scored = np.flatnonzero(known)
-            y, after, rows = y[scored], after[scored], rows.taken(scored)
-            before = None if before is None else before[scored]
-            weights = None if weights is None else weights[scored]
-        losses = self.after.add(y, after, *rows, weights)
-        if before is None or self.before is None:
-            if self.acted:
-                self.acted["after"].update_many(y, after, weights)
-            return
-        hinted = ~np.isnan(before)
-        if not hinted.all():
-            scored = np.flatnonzero(hinted)
-            y, before, losses, rows = y[scored], before[scored], losses[scored], rows.taken(scored)
-            after = after[scored]
-            weights = None if weights is None else weights[scored]
-        for name, decisions in self.acted.items():
-            decisions.update_many(y, before if name == "before" else after, weights)
-        self.losses.add(self.before.add(y, before, *rows, weights), losses, weights)
+        """Add rows; NaN is a missing outcome or forecast. `clusters` and `time` are as `Column.add` takes them."""
+        given = {which: p for which, p in (("before", before), ("after", after)) if which in self.sides}
+        shown = {which: p for which, p in given.items() if p is not None}
+        there = {which: ~(np.isnan(y) | missing(p)) for which, p in shown.items()}
+        if "after" in there:
+            self.n_early += int(np.count_nonzero(~np.isnan(y) & ~there["after"]))
+        losses = {}
+        for which, p in shown.items():
+            at, some, more = np.flatnonzero(there[which]), rows, dict[str, Any]()
+            if len(at) < len(y):
+                some = rows.taken(at)
+            more |= {} if clusters is None else {"clusters": clusters[at]}
+            more |= {} if time is None else {"time": _times_at(time, at)}
+            w = None if weights is None else weights[at]
+            losses[which] = self.score(self.sides[which], y[at], p[at], some, w, **more)
+        both = np.logical_and.reduce([*there.values()])
+        w = None if weights is None else weights[both]
+        for which in shown if self.acted else ():
+            self.acted[which].update_many(y[both], shown[which][both], w)
+        if len(shown) == 2:
+            for k, pairs in enumerate(self.losses.values()):
+                model, ours = (losses[which][k][both[there[which]]] for which in ("before", "after"))
+                pairs.add(model, ours, w)
 
-    def note(self, forecaster: Forecaster) -> None:
-        """Note the errors and the guarantee, if that is due."""
-        if self._history.due(self.after.n_rounds):
-            self._history.note(self.after.n_rounds, *self._now(forecaster))
+    def paired(self) -> dict[str, Paired]:
+        """Losses before and after on the same rows, by name; those of which there are both."""
+        pairs = {name: losses.paired() for name, losses in self.losses.items()}
+        return {name: pair for name, pair in pairs.items() if pair is not None}
 
-    def history(self, forecaster: Forecaster) -> History:
+    def summary(self, column: Column) -> ColumnSummary:
+        """All that is shown of a column."""
+        return column.summary(self.r)
+
+    def section(self, name: str = "", title: str = "", **more: Any) -> Section:
+        """What is told of the columns of this name."""
+        used = {which: side[name] for which, side in self.sides.items() if side[name].weight > 0}
+        summaries = {which: self.summary(column) for which, column in used.items()}
+        kept = {which: column.means for which, column in used.items() if column.means is not None}
+        means = {which: {each: some.of(each) for each in some.names} for which, some in kept.items()}
+        groups = [*self.sides.values()][-1][name].names
+        return Section(title, summaries.get("before"), summaries.get("after"), groups, means=means, **more)
+
+    # --------
+    # Errors as the stream goes by.
+
+    def parts(self, known: npt.NDArray[np.bool_]) -> Iterator[slice]:
+        """Parts of the next rows, cut where errors are to be noted; `known` says which of them are scored."""
+        return self._history.parts(self.leading.n_rounds, known)
+
+    def note(self, guarantee: Callable[[], float] | None = None) -> None:
+        """Note the errors, and the guarantee beside them, if that is due."""
+        if self._history.due(self.leading.n_rounds):
+            self._history.note(self.leading.n_rounds, *self._errors(guarantee).values())
+
+    def history(self, guarantee: Callable[[], float] | None = None) -> History:
         """What was noted, and how it is now."""
-        rounds, before, after, guarantee = self._history.series(self.after.n_rounds, *self._now(forecaster))
-        return History(rounds, None if self.before is None else before, after, guarantee)
+        errors = self._errors(guarantee)
+        rounds, *series = self._history.series(self.leading.n_rounds, *errors.values())
+        by_name = dict(zip(errors, series, strict=True))
+        return History(rounds, *(by_name.get(name) for name in ("before", "after", "guarantee")))
 
-    def _now(self, forecaster: Forecaster) -> tuple[float, float, float]:
-        before = 0.0 if self.before is None or not self.before.n_rounds else self.before.swap_error(self.r)
-        return before, self.after.swap_error(self.r), float(forecaster.guarantee(DELTA))
+    def _errors(self, guarantee: Callable[[], float] | None) -> dict[str, float]:
+        columns = {which: next(iter(side.values())) for which, side in self.sides.items()}
+        errors = {which: each.swap_error(self.r) if each.n_rounds else 0.0 for which, each in columns.items()}
+        return errors if guarantee is None else {**errors, "guarantee": guarantee()}
+
+    # --------
+    # The state.
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
@@ -229,8 +322,19 @@ class Evaluation:
         """Go on from what `arrays` held."""
         take_over(self._kept(), arrays)
 
-    def _kept(self) -> dict[str, Column | PairedLosses | ErrorHistory | Decisions]:
-        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
-        return {"after": self.after, **before, "losses": self.losses, "history": self._history} | {
-            f"acted_{name}": decisions for name, decisions in self.acted.items()
-        }
+    def _kept(self) -> dict[str, Any]:
+        columns = {f"{which}.{name}": each for which, side in self.sides.items() for name, each in side.items()}
+        losses = {f"losses.{name}": losses for name, losses in self.losses.items()}
+        acted = {f"acted.{which}": decisions for which, decisions in self.acted.items()}
+        return {**columns, **losses, **acted, "history": self._history}
+
+
+def missing(forecasts: Float64Array) -> npt.NDArray[np.bool_]:
+    """Which rows have no forecast, or not all of it."""
+    nowhere: npt.NDArray[np.bool_] = np.isnan(forecasts)
+    return nowhere if nowhere.ndim == 1 else np.asarray(nowhere.any(axis=1))
+
+
+def _times_at(time: Times, rows: IntArray) -> Times:
+    """The times of some rows, by their numbers among these."""
+    return lambda t: time(int(rows[t]))

@@ -1,29 +1,28 @@
 """Intervals: each row's from the rows before it, with coverage and width of every group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from swapcal.audits.scores import GroupMeans, PairedLosses
+from swapcal.audits.column import Column
+from swapcal.audits.scores import Paired
 from swapcal.audits.summary import ColumnSummary
 from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError
 from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
-from swapcal.protocols import Rows
-from swapcal.sparse import taken
-from swapcal.state import joined, take_over
+from swapcal.properties.base import Wording
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
-from swapcal.tasks.columns import LARGEST, ColumnReader, finite, known_outcomes
+from swapcal.tasks.columns import LARGEST, ColumnReader, known_outcomes
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import DELTA, ContextColumns
-from swapcal.tasks.result import Counts, Guarantee, Result, Section, versions
-from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
-from swapcal.text.verdict import SCORE, interval_verdict
+from swapcal.tasks.evaluation import DELTA, ContextColumns, ContextRows, Evaluation
+from swapcal.tasks.result import Guarantee, Section
+from swapcal.tasks.task import Inputs, Task, weighted
+from swapcal.text.verdict import SCORE, Verdict, interval_verdict
 from swapcal.typing import Float64Array
 
 
@@ -59,71 +58,47 @@ class IntervalColumns(ColumnReader):
         self.center = {1: 0, 3: 1}.get(len(model))
         self.ends = (0, len(model) - 1) if len(model) > 1 else None
         self.n_crossed = 0
-        self.low = -np.inf if config.low is None else config.low
-        self.high = np.inf if config.high is None else config.high
+        self.low = self.low if config.low is None else config.low
+        self.high = self.high if config.high is None else config.high
         self._check(first)
 
     def _check(self, first: Sequence[Batch]) -> None:
         """Refuse ends that are the wrong way round, and outcomes without numbers."""
         source = self.source
-        known = np.concatenate([known_outcomes(self.config, batch, source) for batch in first])
+        known = np.concatenate([known_outcomes(self.config, batch) for batch in first])
+        rows = f"the first {len(known):,} rows of {source}"
         if np.isnan(known).all():
-            raise DataError(
-                f"column {self.config.y!r} has no outcome in the first {len(known):,} rows of {source}; "
-                "give another column"
-            )
+            raise DataError(f"column {self.config.y!r} has no outcome in {rows}; give another column")
         if self.ends is None:
             return
         lower, upper = (np.concatenate([batch.numbers(self.model[at]) for batch in first]) for at in self.ends)
-        hinted = ~(np.isnan(lower) | np.isnan(upper))
+        hinted, names = ~(np.isnan(lower) | np.isnan(upper)), f"{self.model[0]!r} and {self.model[-1]!r}"
         if not hinted.any():
-            raise DataError(
-                f"the first {len(hinted):,} rows of {source} have no interval in {self.model[0]!r} and "
-                f"{self.model[-1]!r}; check the columns"
-            )
+            raise DataError(f"{rows} have no interval in {names}; check the columns")
         if 2 * np.count_nonzero(lower[hinted] > upper[hinted]) > np.count_nonzero(hinted):
-            raise DataError(
-                f"most rows of {source} have a larger number in {self.model[0]!r} than in {self.model[-1]!r}; "
-                f"name the lower end first: --p {','.join(reversed(self.model))}"
-            )
+            way = f"name the lower end first: --p {','.join(reversed(self.model))}"
+            raise DataError(f"most rows of {source} have the larger number first in {names}; {way}")
 
     def ends_of(self, batch: Batch) -> IntervalRows:
         """The model's forecast and the ends of its intervals in a batch."""
-        numbers = [finite(batch.numbers(name), batch, name, self.source) for name in self.model]
+        numbers = [batch.numbers(name) for name in self.model]
         lower, upper = (None, None) if self.ends is None else (numbers[at] for at in self.ends)
         center = None if self.center is None else numbers[self.center]
         if lower is not None and upper is not None:
             crossed = lower > upper
             if crossed.any() and not self.n_crossed:
-                self._warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
+                self.warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
             self.n_crossed += int(np.count_nonzero(crossed))
             center = lower + (upper - lower) / 2 if center is None else center
         return IntervalRows(center, lower, upper)
 
     def raw(self, batch: Batch) -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
-        name = self.config.y
-        y = finite(batch.numbers(name), batch, name, self.source)
+        y = batch.numbers(self.config.y)
         if (np.abs(y) > LARGEST).any():
-            raise DataError(
-                f"outcomes {name!r} of {self.source} are larger than {LARGEST:g}; give them in larger units"
-            )
+            what = f"outcomes {self.config.y!r} of {self.source} are larger than {LARGEST:g}"
+            raise DataError(f"{what}; give them in larger units")
         return y
-
-    def labels(self, batch: Batch) -> Float64Array:
-        """Outcomes of a batch; those outside the range count as its ends, with one warning."""
-        y = self.raw(batch)
-        outside = (y < self.low) | (y > self.high)
-        if outside.any():
-            if not self.n_clipped:
-                what = f"has an outcome outside [{self.low:g}, {self.high:g}]; it counts as the end"
-                self._warn(batch, outside, what)
-            self.n_clipped += int(np.count_nonzero(outside))
-        return self.inside(y)
-
-    def inside(self, raw: Float64Array) -> Float64Array:
-        """Outcomes with those outside the range at its ends."""
-        return np.clip(raw, self.low, self.high)
 
 
 # Widths of the model count from a fiftieth to fifty times its usual one.
@@ -138,6 +113,7 @@ class IntervalTask(Task):
     """
 
     doing = "making intervals"
+    needs = "an interval needs at least 21 outcomes"
     columns: IntervalColumns
     model: Interval
     evaluation: "IntervalEvaluation"
@@ -152,7 +128,7 @@ class IntervalTask(Task):
     @property
     def rounds(self) -> OpenRounds:
         """Those of its quantiles."""
-        return self.model.quantiles.rounds
+        return self.model.rounds
 
     def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
         return IntervalColumns(self.config, first, self.source)
@@ -170,13 +146,11 @@ class IntervalTask(Task):
             spread = None if self._usual is None else 1.0
             self.model = Interval(coverage, groups, spread=spread, low=config.low, high=config.high, **settings)
         self.evaluation = IntervalEvaluation(self.contexts, coverage, hinted=self.columns.ends is not None)
-        if saved is not None:
-            self.evaluation.n_early = int(saved.plain["early"])
 
     def _read(self, batch: Batch) -> Inputs:
         y, (center, lower, upper) = self.columns.labels(batch), self.columns.ends_of(batch)
         own = {} if lower is None or upper is None else {"before_lower": lower, "before_upper": upper}
-        return Inputs(numbers_of(batch), y, center, own)
+        return Inputs(batch.rows, y, center, own)
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """How uncertain the model is in each row; its usual width where it has none."""
@@ -197,20 +171,47 @@ class IntervalTask(Task):
         return super().scored(inputs, _whole(forecasts))
 
     def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Count rows that have an outcome."""
-        self.evaluation.add(inputs, _whole(forecasts))
+        """Count rows that have an outcome and both ends."""
+        super().score(inputs, _whole(forecasts))
+
+    def own(self, inputs: Inputs) -> Float64Array | None:
+        """The ends of the model's intervals."""
+        return np.column_stack([*inputs.own.values()]) if inputs.own else None
 
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
         center = {} if inputs.hints is None else {"before": inputs.hints}
         return {**center, **inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
 
-    def result(self, asked: TaskConfig, time: str | None) -> Result:
-        """What the run has found."""
-        return _result(self, asked)
+    @property
+    def target(self) -> Quantile:
+        """A quantile at the level of the coverage, as which it is audited."""
+        return Quantile(self.evaluation.coverage)
 
-    def _plain(self) -> dict[str, Any]:
-        return {"early": self.evaluation.n_early}
+    @property
+    def seed(self) -> int:
+        """Of the draws."""
+        return self.model.seed
+
+    def _sections(self) -> tuple[Section, ...]:
+        return (self.evaluation.section(),)
+
+    def _counts(self) -> dict[str, int]:
+        moved = {"outcomes_outside": self.columns.n_clipped, "crossed": self.columns.n_crossed}
+        return {"without_interval": self.evaluation.n_early, **moved}
+
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+        return interval_verdict(sections[0], self._wording, paired.get(SCORE))
+
+    def _guarantee(self) -> Guarantee | None:
+        return None if self.config.by else Guarantee(self.model.miscoverage(DELTA))
+
+    @property
+    def _wording(self) -> Wording:
+        return replace(self.target.wording, loss=SCORE)
+
+    def _facts(self) -> dict[str, Any]:
+        return {"wording": self._wording}
 
     def _usual_unit(self, first: Sequence[Batch]) -> float | None:
         """The median half-width of the model in the first rows; None where it has no intervals."""
@@ -230,54 +231,11 @@ def _whole(ends: Float64Array) -> Float64Array:
     return whole
 
 
-class IntervalEvaluation:
-    """The intervals of the model and of swapcal beside each other, and their scores in pairs."""
-
-    def __init__(self, contexts: ContextColumns, coverage: float, *, hinted: bool) -> None:
-        self.after = IntervalSide(contexts, coverage, "swapcal")
-        self.before = IntervalSide(contexts, coverage, "the model") if hinted else None
-        self.losses = PairedLosses()
-        # Rows with an outcome, and without an interval yet.
-        self.n_early = 0
-
-    def add(self, inputs: Inputs, ends: Float64Array) -> None:
-        """Add rows; NaN is a missing outcome or end."""
-        known, ready = ~np.isnan(inputs.y), ~np.isnan(ends[:, 0])
-        self.n_early += int(np.count_nonzero(known & ~ready))
-        after = np.full(len(known), np.nan)
-        at = np.flatnonzero(known & ready)
-        after[at] = self._side(self.after, inputs, ends[:, 0], ends[:, 1], at)
-        if self.before is None:
-            return
-        lower, upper = inputs.own["before_lower"], inputs.own["before_upper"]
-        at = np.flatnonzero(known & ~np.isnan(lower) & ~np.isnan(upper))
-        before, both = self._side(self.before, inputs, lower, upper, at), ~np.isnan(after[at])
-        weights = None if inputs.weights is None else inputs.weights[at][both]
-        self.losses.add(before[both], after[at][both], weights)
-
-    @staticmethod
-    def _side(side: "IntervalSide", inputs: Inputs, lower: Any, upper: Any, at: Any) -> Float64Array:
-        weights = None if inputs.weights is None else inputs.weights[at]
-        return side.add(inputs.y[at], lower[at], upper[at], taken(inputs.rows.groups, at), weights)
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return joined(self._parts())
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        take_over(self._parts(), arrays)
-
-    def _parts(self) -> dict[str, "IntervalSide | PairedLosses"]:
-        before: dict[str, Any] = {} if self.before is None else {"before": self.before}
-        return {"after": self.after, **before, "losses": self.losses}
-
-
 _INSIDE, _OUTSIDE, _EDGE = 0.0, 1.0, 0.5
 
 
-class IntervalSide:
-    """What is counted of intervals.
+class IntervalEvaluation(Evaluation):
+    """The intervals of the model and of swapcal, each as a column, and their scores in pairs.
 
     Whether an outcome is inside its interval is the question whether a number, 0 inside and 1 outside, lies at or below
     1/2: the audit of a quantile at the level `coverage`, whose bias is the coverage beyond what was asked for.
@@ -288,88 +246,31 @@ class IntervalSide:
         For whom.
     coverage : float
         The share of outcomes that was to be covered.
-    label : str
-        Whose intervals they are.
+    hinted : bool
+        Whether the model has intervals of its own.
     """
 
-    def __init__(self, audience: ContextColumns, coverage: float, label: str) -> None:
+    def __init__(self, audience: ContextColumns, coverage: float, *, hinted: bool) -> None:
         self.coverage = coverage
-        first = np.array([_INSIDE, _OUTSIDE])
-        self.column = audience.column(Quantile(coverage), None, label, 2, first=first, means=("width", "score"))
+        options: dict[str, Any] = {"first": np.array([_INSIDE, _OUTSIDE]), "means": ("width", "score")}
+        labels = {**({"before": "the model"} if hinted else {}), "after": "swapcal"}
+        target = Quantile(coverage)
+        sides = {which: {"": audience.column(target, None, label, 2, **options)} for which, label in labels.items()}
+        super().__init__(sides, (SCORE,))
 
-    def add(
-        self, y: Float64Array, lower: Float64Array, upper: Float64Array, rows: Rows, weights: Float64Array | None
-    ) -> Float64Array:
-        """Add rows, nothing missing; their interval scores."""
+    def score(
+        self, columns: Mapping[str, Column], y: Any, p: Any, rows: ContextRows, weights: Any, **more: Any
+    ) -> tuple[Float64Array, ...]:
+        """Add rows to a column, nothing missing; their interval scores."""
+        lower, upper = p.T
         scores = interval_score(y, lower, upper, self.coverage)
-        inside = (lower <= y) & (y <= upper)
-        shown, numbers = np.where(inside, _INSIDE, _OUTSIDE), (upper - lower, scores)
-        self.column.add(shown, np.full(len(y), _EDGE), rows, weights=weights, numbers=numbers)
-        return scores
+        shown = np.where((lower <= y) & (y <= upper), _INSIDE, _OUTSIDE)
+        edges, numbers = np.full(len(y), _EDGE), (upper - lower, scores)
+        columns[""].add(shown, edges, rows.groups, weights=weights, numbers=numbers)
+        return (scores,)
 
-    @property
-    def means(self) -> GroupMeans:
-        """Widths and scores of groups."""
-        assert self.column.means is not None
-        return self.column.means
-
-    def summary(self) -> ColumnSummary:
+    def summary(self, column: Column) -> ColumnSummary:
         """The audit of coverage, with the mean interval score as the loss."""
-        summary = self.column.summary()
-        score = float(self.means.of("score")[0])
-        return replace(summary, loss=score, constant_loss=None, ideal_loss=None, slope=None, constant=None)
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The whole state."""
-        return self.column.arrays()
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` held."""
-        self.column.restore(arrays)
-
-
-def _result(current: IntervalTask, asked: TaskConfig) -> Result:
-    columns, question, counted, source = current.columns, current.config, current.evaluation, current.source
-    coverage = question.interval or 0.0
-    if not counted.after.column.n_rounds:
-        raise DataError(
-            f"{source} has no row with an outcome in {question.y!r} and an interval; at least 21 outcomes are needed"
-        )
-    before = None
-    if counted.before is not None and counted.before.column.n_rounds:
-        before = counted.before.summary()
-    after = counted.after.summary()
-    sides = {"before": counted.before, "after": counted.after}
-    means = {
-        which: {name: side.means.of(name) for name in ("width", "score")}
-        for which, side in sides.items()
-        if side is not None and side.column.n_rounds
-    }
-    section = Section("", before, after, counted.after.column.names, means=means)
-    paired, asked_for = counted.losses.paired(), Quantile(coverage)
-    wording, seed = replace(asked_for.wording, loss=SCORE), current.model.quantiles.seed
-    return Result(
-        kind="run",
-        task="interval",
-        source=source,
-        y=question.y,
-        property=repr(asked_for),
-        wording=wording,
-        counts=Counts(
-            scored=counted.after.column.n_rounds,
-            rows=current.n_rows,
-            without_outcome=current.n_missing,
-            without_hint=current.n_unhinted,
-            without_interval=counted.n_early,
-            outcomes_outside=columns.n_clipped,
-            crossed=columns.n_crossed,
-        ),
-        verdict=interval_verdict(section, wording, paired),
-        sections=(section,),
-        config=replace(asked, seed=seed),
-        versions=versions(),
-        bands={name: tuple(edges) for name, edges in current.contexts.groups.edges.items()},
-        guarantee=None if question.by else Guarantee(current.model.miscoverage(DELTA)),
-        seed=seed,
-        paired={} if paired is None else {SCORE: paired},
-    )
+        assert column.means is not None
+        score = float(column.means.of("score")[0])
+        return replace(column.summary(), loss=score, constant_loss=None, ideal_loss=None, slope=None, constant=None)

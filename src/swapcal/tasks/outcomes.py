@@ -1,13 +1,15 @@
-"""A second file of outcomes, which names the rows they belong to by a column."""
+"""Outcomes that come after their rows were forecast: in the same file, or in a second one that names the rows."""
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import DataError
-from swapcal.tables.batch import Batch, text
+from swapcal.lifecycle import Entry, Event, answer
+from swapcal.tables.batch import Batch, entries, text
 from swapcal.tables.records import read
 from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
@@ -36,6 +38,13 @@ class WaitingRows:
     arrays : mapping, optional
         What `arrays` gave, to go on from.
 
+    Attributes
+    ----------
+    table : OutcomeTable, optional
+        A second file of outcomes.
+    new : dict
+        Outcomes that have come since and are to be learned, by row; those in `named` were told by the second file.
+
     Examples
     --------
     >>> blanks = WaitingRows("y")
@@ -58,6 +67,11 @@ class WaitingRows:
         if self.outcomes.shape != self.told.shape:
             raise ValueError("outcomes that were told do not fit their rows")
         self.n_rows = 0
+        self.table: OutcomeTable | None = None
+        self.new: dict[int, float] = {}
+        self.named: set[int] = set()
+        # Rows whose outcomes were left, by what became of them.
+        self._left: dict[str, set[int]] = {"contradicted": set(), "expired": set()}
         self._then, self._now = _hash(), _hash()
 
     def arrays(self) -> dict[str, Float64Array]:
@@ -87,22 +101,47 @@ class WaitingRows:
         mask[self._inside(self.early, batch)] = True
         return batch.blanked(self.y, mask) if mask.any() else batch
 
-    def passed(self, batch: Batch, raw: Float64Array) -> IntArray:
-        """Take rows that are done, with their outcomes as the file has them now; those that have come, in the batch."""
-        then, now = raw.copy(), raw.copy()
-        then[self.hidden(batch)] = np.nan
+    def passed(self, batch: Batch, raw: Float64Array, invalid: Callable[[Float64Array], Any]) -> IntArray:
+        """Take rows that are done, with their outcomes as the file has them now; those in the batch that are `new`.
+
+        `invalid` says of which outcomes nothing can be learned.
+        """
+        blank, then, now = self.hidden(batch), raw.copy(), raw.copy()
+        then[blank] = np.nan
         now[self._inside(self.told, batch)] = np.nan
         self._then.update(then.tobytes())
         self._now.update(now.tobytes())
         self.n_rows += batch.n
-        waiting = self._inside(self.waiting, batch)
-        return waiting[~np.isnan(raw[waiting])]
+        come = np.flatnonzero(blank & ~np.isnan(raw))
+        events = [(come, raw[come], False)]
+        if self.table is not None:
+            events.append((*self.table.found(batch), True))
+        for rows, outcomes, by_name in events:
+            for at, y, refused in zip(rows.tolist(), outcomes.tolist(), invalid(outcomes).tolist(), strict=True):
+                row, entry = batch.first + at, self._entry(batch.first + at, float(raw[at]))
+                same = entry is not None and entry.y == y
+                status, _ = answer(entry, Event("learn", y, invalid=refused and not same))
+                if status == "learned":
+                    self.new[row] = y
+                    self.named |= {row} if by_name else set()
+                elif status in self._left:
+                    self._left[status].add(row)
+        return np.array([row - batch.first for row in batch.rows.tolist() if row in self.new], dtype=np.int64)
 
-    def contradicted(self, batch: Batch, raw: Float64Array) -> tuple[IntArray, IntArray]:
-        """Rows of a batch whose outcome was told before, and now is another; and those that have come too late."""
-        filled, late = self._inside(self.told, batch), self._inside(self.expired, batch)
-        before = self.outcomes[np.searchsorted(self.told, batch.first + filled)]
-        return filled[~np.isnan(raw[filled]) & (raw[filled] != before)], late[~np.isnan(raw[late])]
+    def _entry(self, row: int, y: float) -> Entry | None:
+        """What is known of a row that is done, whose outcome in the file is `y` by now."""
+        if row in self.new:
+            return Entry("learned", self.new[row])
+        for state, rows in (("waiting", self.waiting), ("expired", self.expired), ("learned", self.told)):
+            at = int(np.searchsorted(rows, row))
+            if at < len(rows) and rows[at] == row:
+                return Entry(state, float(self.outcomes[at]) if state == "learned" else None)
+        return None if y != y else Entry("learned", y)
+
+    def order(self, rows: IntArray) -> IntArray:
+        """The order in which rows that are new are learned: those of the file, then as the second file has them."""
+        places = {} if self.table is None else self.table.places()
+        return np.argsort([places[row] if row in self.named else -1 for row in rows.tolist()], kind="stable")
 
     def add(self, raw: Float64Array, waits: npt.NDArray[np.bool_], window: int) -> None:
         """Rows that were just forecast: their outcomes in the file, and those that are waited for, `window` rows."""
@@ -116,14 +155,30 @@ class WaitingRows:
             self.expired = np.concatenate([self.expired, self.waiting[gone]])
             self.waiting = self.waiting[~gone]
 
-    def learned(self, rows: IntArray, filled: IntArray, outcomes: Float64Array, late: IntArray) -> None:
-        """Outcomes have come: `rows` in the input, `filled` in another file, and `late` when nobody waited any more."""
-        self.waiting = np.setdiff1d(self.waiting, np.concatenate([rows, filled]))
-        self.expired = np.setdiff1d(self.expired, late)
-        all_told, values = np.concatenate([self.told, filled]), np.concatenate([self.outcomes, outcomes])
-        order = np.argsort(all_told, kind="stable")
-        self.told, self.outcomes = all_told[order], values[order]
+    def learned(self) -> None:
+        """All that was new has been learned."""
+        self.waiting = np.setdiff1d(self.waiting, [*self.new])
+        self.expired = np.setdiff1d(self.expired, [*self._left["expired"]])
+        named = sorted(self.named)
+        told = np.concatenate([self.told, np.array(named, dtype=np.int64)])
+        outcomes, order = np.concatenate([self.outcomes, [self.new[row] for row in named]]), np.argsort(told)
+        self.told, self.outcomes = told[order], outcomes[order]
         self._then = self._now.copy()
+
+    def sentences(self, window: int, source: str) -> tuple[str, ...]:
+        """What there is to say about outcomes that were not learned from."""
+        sentences = []
+        if others := self._left["contradicted"]:
+            are, stay = ("are not those that were", "stay") if len(others) > 1 else ("is not the one that was", "stays")
+            first = f"the first: row {min(others) + 1:,} of {source}"
+            sentences.append(f"{counted(len(others), 'outcome')} {are} learned before, which {stay} ({first})")
+        if late := self._left["expired"]:
+            theirs, were = ("their forecasts", "were") if len(late) > 1 else ("its forecast", "was")
+            came = f"{counted(len(late), 'outcome')} came after {counted(window, 'later row')}"
+            left = f"{were} not learned from (first: row {min(late) + 1:,})"
+            sentences.append(f"{came}, when {theirs} had expired, and {left}")
+        strangers = None if self.table is None else self.table.strangers()
+        return tuple(sentences) if strangers is None else (*sentences, strangers)
 
     def digest(self, *, then: bool = False) -> str:
         """Of all outcomes so far but those that were told: as they were seen `then`, or as they are now."""
@@ -167,7 +222,6 @@ class OutcomeTable:
             self.name = records.name
             for batch in records:
                 self._take(batch, reader.raw(batch))
-        self._places = {name: place for place, name in enumerate(self._outcomes)}
 
     def _take(self, batch: Batch, raw: Float64Array) -> None:
         for at, (name, y) in enumerate(zip(_names(batch, self._id), raw.tolist(), strict=True)):
@@ -176,10 +230,9 @@ class OutcomeTable:
             if name is None:
                 raise DataError(f"row {batch.first + at + 1} of {self.name} has an outcome and nothing in {self._id!r}")
             if self._outcomes.setdefault(name, y) != y:
-                raise DataError(
-                    f"{self.name} has {name!r} twice in column {self._id!r}, with different outcomes: "
-                    f"{self._outcomes[name]:g}, and {y:g} in row {batch.first + at + 1}; leave the right one"
-                )
+                outcomes = f"{self._outcomes[name]:g}, and {y:g} in row {batch.first + at + 1}"
+                twice = f"{self.name} has {name!r} twice in column {self._id!r}"
+                raise DataError(f"{twice}, with different outcomes: {outcomes}; leave the right one")
 
     def found(self, batch: Batch) -> tuple[IntArray, Float64Array]:
         """The rows of a batch whose outcome is in the file, and the outcomes."""
@@ -187,20 +240,18 @@ class OutcomeTable:
         for at, name in enumerate(_names(batch, self._id)):
             if name is not None and name in self._outcomes:
                 if name in self._rows:
-                    rows_of = f"rows {self._rows[name] + 1:,} and {batch.first + at + 1:,} of {batch.name}"
-                    raise DataError(
-                        f"{rows_of} both have {name!r} in column {self._id!r}, so that nobody knows which of them "
-                        f"{self.name} means; nothing was learned"
-                    )
+                    both = f"rows {self._rows[name] + 1:,} and {batch.first + at + 1:,} of {batch.name} both have"
+                    which = f"nobody knows which of them {self.name} means; nothing was learned"
+                    raise DataError(f"{both} {name!r} in column {self._id!r}: {which}")
                 self._rows[name] = batch.first + at
                 rows.append(at)
                 outcomes.append(self._outcomes[name])
         return np.array(rows, dtype=np.int64), np.array(outcomes, dtype=np.float64)
 
-    def order(self, rows: IntArray) -> IntArray:
-        """The order of rows that were found, as the file has them."""
-        places = {row: self._places[name] for name, row in self._rows.items()}
-        return np.argsort([places[row] for row in rows.tolist()], kind="stable").astype(np.int64)
+    def places(self) -> dict[int, int]:
+        """The places in the file of the rows that were found."""
+        order = {name: place for place, name in enumerate(self._outcomes)}
+        return {row: order[name] for name, row in self._rows.items()}
 
     def strangers(self) -> str | None:
         """A sentence about names of no row so far."""
@@ -208,18 +259,12 @@ class OutcomeTable:
         if not names:
             return None
         shown = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
-        return (
-            f"{counted(len(names), 'outcome')} in {self.name} {'is' if len(names) == 1 else 'are'} of no row that was "
-            f"forecast so far ({shown}) and {'was' if len(names) == 1 else 'were'} left; "
-            "give the file again when there is one"
-        )
+        are, were = ("is", "was") if len(names) == 1 else ("are", "were")
+        what = f"{counted(len(names), 'outcome')} in {self.name} {are} of no row that was forecast so far ({shown})"
+        return f"{what} and {were} left; give the file again when there is one"
 
 
 def _names(batch: Batch, column: str) -> list[str | None]:
     """What rows are called: texts, without the spaces around them; None where there is nothing."""
-    stored = batch.stored(column)
-    listed = next(
-        (getattr(stored, name)() for name in ("to_pylist", "to_list", "tolist") if hasattr(stored, name)), stored
-    )
-    written = [text(value) for value in listed]
+    written = [text(value) for value in entries(batch.stored(column))]
     return [None if each is None else each.strip() or None for each in written]

@@ -12,9 +12,10 @@ import os
 import stat
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -73,39 +74,41 @@ def hold(handle: int) -> bool:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _UNKNOWN:
-            warnings.warn(
-                "this file system has no locks; see to it that no two runs use the same files at once",
-                UserWarning,
-                stacklevel=3,
-            )
-            return True
-        return False
+            alone = "this file system has no locks; see to it that no two runs use the same files at once"
+            warnings.warn(alone, UserWarning, stacklevel=3)
+        return error.errno in _UNKNOWN
     return True
 
 
-class Output(Protocol):
+class Output(ABC):
     """A file of columns that grows."""
 
+    @abstractmethod
     def append(self, columns: Columns) -> None:
         """Add rows: arrays of equal length; NaN is missing."""
 
+    @abstractmethod
     def commit(self) -> Position:
         """Make all rows so far survive a kill, and say where they end."""
 
-    def ready(self) -> Position:
-        """As `commit`, in a position that says that `finish` comes next."""
-
+    @abstractmethod
     def finish(self) -> Position:
         """Make the file whole, under its own name; more may be appended later, from that position."""
 
-    def reopened(self) -> Position:
-        """The position to keep before the first row is appended to a finished output."""
-
-    def clear(self) -> None:
-        """Remove what was only needed to go on, after `finish` and once its position has been kept."""
-
+    @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
+
+    def ready(self) -> Position:
+        """As `commit`, in a position that says that `finish` comes next."""
+        return self.commit()
+
+    def reopened(self) -> Position:
+        """The position to keep before the first row is appended to a finished output."""
+        return self.commit()
+
+    def clear(self) -> None:  # noqa: B027 - most outputs need nothing beside them
+        """Remove what was only needed to go on, after `finish` and once its position has been kept."""
 
 
 def open_output(
@@ -143,6 +146,11 @@ def open_output(
     raise InvalidInput(f"the output {target.name!r} must end in {ENDINGS}")
 
 
+def reason(error: OSError) -> str:
+    """What the system says, to stand within a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
 def there_already(path: Path) -> InvalidInput:
     """An output that would take the place of a file that nobody has given up."""
     return InvalidInput(f"the output {path} is there already; give another --out, or --overwrite to replace it")
@@ -150,16 +158,14 @@ def there_already(path: Path) -> InvalidInput:
 
 def unwritable(path: Path, error: OSError) -> InvalidInput:
     """An output that the system does not let be written."""
-    why = (error.strerror or str(error)).lower()
-    return InvalidInput(f"the output {path} cannot be written ({why}); give --out a file in a directory that can be")
+    why = f"cannot be written ({reason(error)}); give --out a file in a directory that can be"
+    return InvalidInput(f"the output {path} {why}")
 
 
 def changed(path: Path, what: str) -> StateFileError:
     """An output that is not as it was left; nothing is done to it."""
-    return StateFileError(
-        f"{path.name} {what}, so the run cannot go on where it stopped; put back the file as it was, or give another "
-        "--out and another --state"
-    )
+    way = "put back the file as it was, or give another --out and another --state"
+    return StateFileError(f"{path.name} {what}, so the run cannot go on where it stopped; {way}")
 
 
 # --------
@@ -169,7 +175,7 @@ def changed(path: Path, what: str) -> StateFileError:
 _GROUP_ROWS = 262_144
 
 
-class ParquetOutput:
+class ParquetOutput(Output):
     """A Parquet file and, until it is finished, the CSV file of its rows.
 
     The position is that of the rows; `merged` says that they are in the file itself, of which the digest then is, and
@@ -245,10 +251,6 @@ class ParquetOutput:
             self._text, self._digest = None, _file_digest(self.path)
         return self.commit()
 
-    def reopened(self) -> Position:
-        """The file stays as it is until it is made anew."""
-        return self.commit()
-
     def clear(self) -> None:
         """Remove the rows, which are in the file now."""
         if self._text is None and _begins_with(self.rows, csv_head(self.names)):
@@ -266,12 +268,10 @@ class ParquetOutput:
         except InvalidInput:
             if position is not None or not self.rows.exists():
                 raise
+            there = f"{self.rows} is needed for rows of the output, and it is there already"
             why = "not made by swapcal; rename it" if again else "of a run that is under way, or was killed; wait"
             hint = "" if again else ", or --overwrite to start over"
-            raise InvalidInput(
-                f"{self.rows} is needed for rows of the output, and it is there already, {why}, or give another --out"
-                f"{hint}"
-            ) from None
+            raise InvalidInput(f"{there}, {why}, or give another --out{hint}") from None
 
     def _check_whole(self, done: int) -> None:
         if not self.path.exists():
@@ -309,10 +309,8 @@ class ParquetOutput:
 def _check_rows(path: Path, rows: int, done: int) -> None:
     """A position that ends elsewhere than behind the rows that are done was not written by a run."""
     if rows != done:
-        raise StateFileError(
-            f"the state file is damaged: it has {counted(done)} done, and the position in {path.name} is not behind "
-            "them; give another --state and another --out"
-        )
+        why = f"it has {counted(done)} done, and the position in {path.name} is not behind them"
+        raise StateFileError(f"the state file is damaged: {why}; give another --state and another --out")
 
 
 def _file_digest(path: Path) -> str:
@@ -334,7 +332,7 @@ def _begins_with(path: Path, head: bytes) -> bool:
 _BLOCK = 1 << 20
 
 
-class TextOutput:
+class TextOutput(Output):
     """CSV or JSON lines; the position is the number of bytes and their digest.
 
     Numbers are written in the fewest digits that give the same number again; a missing one is empty, or null in JSON.
@@ -402,20 +400,9 @@ class TextOutput:
         os.fsync(self._file.fileno())
         return {"bytes": self._file.tell(), "digest": self._hash.hexdigest(), "whole": False}
 
-    def ready(self) -> Position:
-        """Nothing is left to do."""
-        return self.commit()
-
     def finish(self) -> Position:
         """The file is whole at any time; from now on nothing may stand behind it."""
         return {**self.commit(), "whole": True}
-
-    def reopened(self) -> Position:
-        """Rows that no commit knows of may stand behind it again."""
-        return self.commit()
-
-    def clear(self) -> None:
-        """Nothing is needed beside the file."""
 
     def close(self) -> None:
         """Close the file."""

@@ -14,13 +14,14 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
-from swapcal.audits.discovery import Leak, Subgroup
+from swapcal.audits.discovery import Discovery
 from swapcal.audits.groups import GroupBias
 from swapcal.audits.scores import Paired
 from swapcal.audits.summary import ColumnSummary
 from swapcal.engine.lateness import Lateness
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.properties.base import Wording
+from swapcal.protocols import Elicitable
 from swapcal.tasks.config import TaskConfig
 from swapcal.text.numbers import counted, group_name, number
 from swapcal.text.sentences import since_text
@@ -88,22 +89,6 @@ class Costs:
     sentence: str
     before: float | None = None
     after: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """Subgroups that nobody listed, biases in `unit`, of so many rows that were looked at; see `audits.discovery`."""
-
-    subgroups: tuple[Subgroup, ...]
-    leaks: tuple[Leak, ...]
-    explained: float
-    rows: int
-    unit: str
-
-    @property
-    def confirmed(self) -> tuple[Subgroup, ...]:
-        """The subgroups whose bias was confirmed."""
-        return tuple(one for one in self.subgroups if one.confirmed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +190,13 @@ class Result:
     costs: Costs | None = None
     discovery: Discovery | None = None
     details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: TaskConfig, source: str, property: Elicitable, **own: Any) -> "Result":
+        """A result of a run, with what follows from the question and the property; `own` goes before that."""
+        usual: dict[str, Any] = {"kind": "run", "task": config.task, "y": config.y, "r": config.r, "config": config}
+        usual |= {"property": repr(property), "wording": property.wording, "versions": versions()}
+        return cls(source=source, **{**usual, **own})
 
     @builtins.property  # `property` is a field here
     def first(self) -> Section:
@@ -349,6 +341,7 @@ def section_rows(result: Result) -> list[dict[str, Any]]:
 
 FORMAT = "swapcal.result"
 VERSION = 4
+_PRINTED = "give what swapcal audit or swapcal run printed with --json"
 
 # Characters that JSON allows as they are, and that steer a terminal or are no text; only strings can hold them.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -391,14 +384,12 @@ def from_json(text: str | bytes, name: str = "the text") -> Result:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise DataError(f"{name} is not JSON; give what swapcal audit or swapcal run printed with --json") from None
+        raise DataError(f"{name} is not JSON; {_PRINTED}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("result"), dict):
-        raise DataError(f"{name} is no result of swapcal; give what swapcal audit or swapcal run printed with --json")
+        raise DataError(f"{name} is no result of swapcal; {_PRINTED}")
     if data.get("version") != VERSION:
-        raise DataError(
-            f"{name} has version {data.get('version')!r}, and this swapcal reads version {VERSION}; "
-            "print the result again, or upgrade"
-        )
+        versions = f"{name} has version {data.get('version')!r}, and this swapcal reads version {VERSION}"
+        raise DataError(f"{versions}; print the result again, or upgrade")
     try:
         asked = {each.name for each in fields(TaskConfig)}
         config = data["result"]["config"]
@@ -407,9 +398,8 @@ def from_json(text: str | bytes, name: str = "the text") -> Result:
         _check(result)
         return result
     except (AttributeError, KeyError, StateFileError, TypeError, ValueError, OverflowError):
-        raise DataError(
-            f"{name} is damaged: a part of the result is missing or of the wrong kind; print it again"
-        ) from None
+        what = f"{name} is damaged: a part of the result is missing or of the wrong kind"
+        raise DataError(f"{what}; print it again") from None
 
 
 def read_result(path: str | Path) -> Result:
@@ -419,9 +409,7 @@ def read_result(path: str | Path) -> Result:
     try:
         return from_json(Path(path).read_bytes(), str(path))
     except FileNotFoundError:
-        raise DataError(
-            f"there is no file {path}; give what swapcal audit or swapcal run printed with --json"
-        ) from None
+        raise DataError(f"there is no file {path}; {_PRINTED}") from None
 
 
 def _built(kind: Any, data: Any) -> Any:
@@ -511,10 +499,8 @@ def parse_threshold(text: str) -> Threshold:
         value = -1.0
     known: dict[str, Literal["bias", "groups", "rms"]] = {"bias": "bias", "groups": "groups", "rms": "rms"}
     if not value >= 0.0 or what.strip() not in known:
-        raise InvalidInput(
-            f"--fail-above must be a number of points (or units of the outcome), such as 2, or groups:0, or rms:1.5; "
-            f"got {text!r}"
-        )
+        forms = "a number of points (or units of the outcome), such as 2, or groups:0, or rms:1.5"
+        raise InvalidInput(f"--fail-above must be {forms}; got {text!r}")
     return Threshold(known[what.strip()], value)
 
 

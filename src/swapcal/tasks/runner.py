@@ -11,7 +11,7 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import integer
 from swapcal.tables.batch import Batch, Coded
 from swapcal.tables.records import Records, opening
-from swapcal.tasks.checkpoint import Checkpoint, Path_, RunFiles, claim, understood
+from swapcal.tasks.checkpoint import START_OVER, Checkpoint, Path_, RunFiles, claim, understood
 from swapcal.tasks.classes import ClassesTask
 from swapcal.tasks.columns import day_of
 from swapcal.tasks.config import TaskConfig
@@ -108,21 +108,14 @@ def run(
     if config.by is not None:
         raise InvalidInput("a run by key (by=) is one of run_by_key")
     if state is None and config.later:
-        raise InvalidInput(
-            "outcomes that come later (--later, --id) need a state file that remembers the rows: --state"
-        )
+        raise InvalidInput("outcomes that come later (--later, --id) need a file that remembers the rows: --state")
     if outcomes is not None and config.id is None:
-        raise InvalidInput(
-            "a second file of outcomes (--outcomes) names its rows by a column of both files: --id COLUMN"
-        )
+        raise InvalidInput("a second file of outcomes (--outcomes) names its rows by a column: add --id COLUMN")
     kind = TASKS[config.task]
     files_of = claim(source, config.columns, config.settings(), out, state, fresh=fresh, overwrite=overwrite)
     with files_of as (records, files):
         if files.begun is None and outcomes is not None:
-            raise InvalidInput(
-                "the outcomes of a second file (--outcomes) are of rows that were forecast before, and here none was; "
-                "run without it first"
-            )
+            raise InvalidInput("--outcomes are of rows that were forecast before, and none was; run without it first")
 
         def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> Task:
             return kind(replace(config, horizon=expected), first, records.name, begun, outcomes)
@@ -174,10 +167,9 @@ def run_batches(
         batches = behind(batches, current, begun.rows, files.state, records.name)
         if current.digest(then=True) != begun.digest:
             aside, hint = ("", LATER) if not config.later else (", blank outcomes that were filled in aside", "")
-            raise StateFileError(
-                f"the first {begun.rows:,} rows of {records.name} are not those that the state file {files.state} has "
-                f"seen{aside}; give the file it was made with, another --state, or --fresh to start over{hint}"
-            )
+            rows = f"the first {begun.rows:,} rows of {records.name}"
+            seen = f"are not those that the state file {files.state} has seen{aside}"
+            raise StateFileError(f"{rows} {seen}; {START_OVER}{hint}")
         filled, sentences = current.fill_in()
         if filled:
             tell(f"learned from {counted(filled, 'outcome')} that {'has' if filled == 1 else 'have'} come since")
@@ -244,10 +236,8 @@ def behind(batches: Iterator[Batch], current: Task, rows: int, state: object, so
         if batch.n > left:
             ahead.append(batch.cut(left, batch.n))
     if current.n_rows < rows:
-        raise StateFileError(
-            f"{source} has {counted(current.n_rows)}, and the state file {state} has {rows:,} of them "
-            "done; give the file it was made with, another --state, or --fresh to start over"
-        )
+        fewer = f"{source} has {counted(current.n_rows)}, and the state file {state} has {rows:,} of them done"
+        raise StateFileError(f"{fewer}; {START_OVER}")
     return chain(ahead, batches)
 
 

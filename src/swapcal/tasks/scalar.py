@@ -6,22 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.audits.scores import Paired, fine_edges
 from swapcal.decisions import lost, saved
 from swapcal.errors import DataError
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses.numeric import Numeric
-from swapcal.protocols import Hypotheses, Rows
+from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
-from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import DELTA, ContextColumns, ContextRows, Evaluation
-from swapcal.tasks.result import Costs, Counts, Guarantee, Range, Result, Section, versions
-from swapcal.tasks.survey import Binning, binning
-from swapcal.tasks.task import Inputs, Task, numbers_of, weighted
+from swapcal.tasks.evaluation import DELTA, Binning, ContextColumns, ContextRows, Evaluation, binning
+from swapcal.tasks.result import Costs, Guarantee, Range, Section
+from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.numbers import guarantee_sentence
 from swapcal.text.sentences import late_sentences
-from swapcal.text.verdict import verdict
+from swapcal.text.verdict import Verdict, verdict
 from swapcal.typing import Float64Array
 
 
@@ -31,7 +30,7 @@ class ScalarTask(Task):
     doing = "forecasting"
     columns: Columns
     model: Forecaster
-    evaluation: Evaluation
+    evaluation: "ScalarEvaluation"
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -51,7 +50,7 @@ class ScalarTask(Task):
         self.binning = None if hinted is None else self._binning(hinted)
         self.model = self._forecaster(saved)
         known = labels[~np.isnan(labels)]
-        self.evaluation = Evaluation(
+        self.evaluation = ScalarEvaluation(
             columns.property, self.contexts, self.binning, known, config.r, hinted, config.costs, late=config.late
         )
 
@@ -62,7 +61,7 @@ class ScalarTask(Task):
 
     def _read(self, batch: Batch) -> Inputs:
         y = self.columns.labels(batch)
-        return Inputs(numbers_of(batch), y, None if self.config.p is None else self.columns.hints(batch))
+        return Inputs(batch.rows, y, None if self.config.p is None else self.columns.hints(batch))
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """What else the model takes of the rows of a batch, by name."""
@@ -88,9 +87,9 @@ class ScalarTask(Task):
         return forecasts
 
     def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Count rows that have an outcome."""
-        self.evaluation.add(inputs.y, inputs.hints, forecasts, inputs.rows, inputs.weights)
-        self.evaluation.note(self.model)
+        """Count rows that have an outcome, and note the errors where that is due."""
+        super().score(inputs, forecasts)
+        self.evaluation.note(self._bound)
 
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
@@ -110,19 +109,70 @@ class ScalarTask(Task):
         everybody = Rows(np.arange(n + 1), np.zeros(n, dtype=np.int64), np.ones(n))
         return inputs._replace(contexts=ContextRows(everybody, linear))
 
-    def result(self, asked: TaskConfig, time: str | None) -> Result:
-        """What the run has found."""
-        return _result(self, asked, time)
+    @property
+    def target(self) -> Elicitable:
+        """What is asked about, on the range that was settled."""
+        return self.columns.property
+
+    @property
+    def seed(self) -> int:
+        """Of the draws."""
+        return self.model.rules.seed
+
+    def _bound(self) -> float:
+        return float(self.model.guarantee(DELTA))
+
+    def _sections(self) -> tuple[Section, ...]:
+        stated, history = "" if self.binning is None else self.binning.stated, self.evaluation.history(self._bound)
+        if stated and self.config.late:
+            stated += ", the model's and swapcal's alike, as swapcal may show the model's own"
+        return (
+            self.evaluation.section(
+                binning=stated, history=replace(history, guarantee=None) if self._no_guarantee() else history
+            ),
+        )
+
+    def _counts(self) -> dict[str, int]:
+        columns = self.columns
+        moved = {"outcomes": columns.n_clipped, "forecasts": columns.n_clipped_forecasts}
+        moved["weights"] = columns.n_clipped_weights
+        return {f"{name}_outside": n for name, n in moved.items()}
+
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+        (one,), words = sections, self.target.wording
+        told = verdict(one.before, one.after, wording=words, r=self.config.r, paired=paired.get(words.loss))
+        late = late_sentences(self.config.late, self.model.lateness(), time)
+        return replace(told, sentences=(*told.sentences, *late))
+
+    def _guarantee(self) -> Guarantee:
+        why_not = self._no_guarantee()
+        return Guarantee(None, why_not) if why_not else Guarantee(self._bound(), guarantee_sentence(DELTA))
+
+    def _no_guarantee(self) -> str:
+        """Why the errors of a run have no guarantee, as a sentence; empty where they have one."""
+        if self.config.weight is not None:
+            weight = self.config.weight
+            return f"none is stated: it is about rows counted once each, and here they are weighted by {weight!r}"
+        spread = f"outcomes spread over {self.jitter:g}, as --jitter does, and the errors are about those in the file"
+        return f"none is stated: it is about {spread}" if self.jitter else ""
+
+    def _settings(self) -> dict[str, Any]:
+        rules = self.model.rules
+        settings = {"horizon": rules.horizon, "seed": rules.seed, "trust": rules.trust}
+        return {**settings, "bins": len(self.model.values), "limit": self.contexts.groups.limit}
+
+    def _facts(self) -> dict[str, Any]:
+        columns, costs = self.columns, self.evaluation.costs(self.config.costs)
+        facts = {"range": Range(columns.low, columns.high, columns.stated), "lateness": self.model.lateness()}
+        return {**facts, "jitter": self.jitter, "costs": costs}
 
     def _plain(self) -> dict[str, Any]:
         return {"features": None if self.features is None else self.features.spec()}
 
     def _binning(self, hints: Float64Array) -> Binning:
         if not len(hints):
-            raise DataError(
-                f"the hint {self.config.p!r} is missing in all of the first {self.settled:,} rows of "
-                f"{self.source}; check the column"
-            )
+            rows = f"all of the first {self.settled:,} rows of {self.source}"
+            raise DataError(f"the hint {self.config.p!r} is missing in {rows}; check the column")
         return binning(self.columns.property, hints, None)
 
     def _contexts(self, first: Sequence[Batch], saved: Checkpoint | None) -> ContextColumns:
@@ -155,98 +205,60 @@ def _dense(features: Numeric, batch: Batch) -> Float64Array:
     return standardized
 
 
-def _binning(current: ScalarTask) -> str:
-    """What was taken together, in words."""
-    stated = "" if current.binning is None else current.binning.stated
-    if not current.config.late:
-        return stated
-    return f"{stated}, the model's and swapcal's alike, as swapcal may show the model's own"
+# Fine bins of forecasts that are on a grid, for AUC.
+N_EVEN = 2000
 
 
-def _result(current: ScalarTask, asked: TaskConfig, time: str | None) -> Result:
-    comparison, values, question, source = current.evaluation, current.columns, current.config, current.source
-    if not comparison.after.weight > 0:
-        raise DataError(
-            f"{source} has no row with an outcome in {question.y!r}"
-            + ("" if question.weight is None else f" and a weight above 0 in {question.weight!r}")
-            + "; forecasts can be made, but nothing can be learned or scored"
-        )
-    before = None
-    if comparison.before is not None and comparison.before.weight > 0:
-        before = comparison.before.summary(question.r)
-    after = comparison.after.summary(question.r)
-    lateness = current.model.lateness()
-    paired, history = comparison.losses.paired(), comparison.history(current.model)
-    wording, why_not = values.property.wording, _no_guarantee(question.weight, current.jitter)
-    outcome = verdict(before, after, wording=wording, r=question.r, paired=paired)
-    outcome = replace(outcome, sentences=(*outcome.sentences, *late_sentences(question.late, lateness, time)))
-    section = Section(
-        title="",
-        before=before,
-        after=after,
-        groups=comparison.after.names,
-        binning="" if current.binning is None else _binning(current),
-        history=replace(history, guarantee=None) if why_not else history,
-    )
-    rules, groups = current.model.rules, current.contexts.groups
-    return Result(
-        kind="run",
-        task="scalar",
-        source=source,
-        y=question.y,
-        property=repr(values.property),
-        wording=wording,
-        counts=Counts(
-            scored=comparison.after.n_rounds,
-            rows=current.n_rows,
-            without_outcome=current.n_missing,
-            without_hint=current.n_unhinted,
-            outcomes_outside=values.n_clipped,
-            forecasts_outside=values.n_clipped_forecasts,
-            weights_outside=values.n_clipped_weights,
-        ),
-        verdict=outcome,
-        sections=(section,),
-        config=replace(
-            asked,
-            horizon=rules.horizon,
-            seed=rules.seed,
-            trust=rules.trust,
-            bins=len(current.model.values),
-            limit=groups.limit,
-        ),
-        versions=versions(),
-        r=question.r,
-        range=Range(values.low, values.high, values.stated),
-        bands={column: tuple(edges) for column, edges in groups.edges.items()},
-        lateness=lateness,
-        guarantee=Guarantee(None, why_not)
-        if why_not
-        else Guarantee(float(current.model.guarantee(DELTA)), guarantee_sentence(DELTA)),
-        seed=rules.seed,
-        jitter=current.jitter,
-        paired={} if paired is None else {wording.loss: paired},
-        costs=_costs(comparison, question.costs),
-    )
+class ScalarEvaluation(Evaluation):
+    """One number a row: swapcal's forecasts and, with a hint, the hint's own.
 
+    Parameters
+    ----------
+    property : Elicitable
+        What is forecast.
+    audience : ContextColumns
+        For whom.
+    binning : Binning, optional
+        How the hint's forecasts are taken together; None without a hint. Those of swapcal are on a grid already.
+    first : array
+        The first outcomes, which settle the bins of the outcomes' histograms.
+    r : float
+        Power of the error.
+    hints : array, optional
+        The first forecasts of the hint, none missing, from which fine bins for AUC are made.
+    costs : str, optional
+        Of those who act on the forecasts, as `Decisions.parsed` takes them.
+    late : bool
+        Where outcomes come late, swapcal may show numbers of the hint, which are on no grid: both have the same bins.
+    """
 
-def _costs(comparison: Evaluation, costs: str | None) -> Costs | None:
-    """What those who act on the forecasts lose, as a sentence and as numbers."""
-    if costs is None:
-        return None
-    before, after = comparison.acted["before"], comparison.acted["after"]
-    if not before.weight > 0.0:
-        return Costs(lost(after, costs))
-    return Costs(saved(before, after, costs), before.mean_loss, after.mean_loss)
+    def __init__(
+        self,
+        property: Elicitable,
+        audience: ContextColumns,
+        binning: Binning | None,
+        first: Float64Array,
+        r: float = 2.0,
+        hints: Float64Array | None = None,
+        costs: str | None = None,
+        *,
+        late: bool = False,
+    ) -> None:
+        even = np.linspace(*property.domain, N_EVEN + 1)[1:-1]
+        shown = 20 if binning is None else binning.shown
+        bins = binning if late else None
+        sides = {"after": {"": audience.column(property, bins, "swapcal", shown, first=first, fine=even)}}
+        if binning is not None:
+            fine = even if hints is None else fine_edges(hints)
+            before = audience.column(property, binning, "the model", shown, first=first, fine=fine)
+            sides = {"before": {"": before}, **sides}
+        super().__init__(sides, (property.wording.loss,), r, costs)
 
-
-def _no_guarantee(weight: str | None, jitter: float) -> str:
-    """Why the errors of a run have no guarantee, as a sentence; empty where they have one."""
-    if weight is not None:
-        return f"none is stated: it is about rows counted once each, and here they are weighted by {weight!r}"
-    if jitter:
-        return (
-            f"none is stated: it is about outcomes spread over {jitter:g}, as --jitter does, and the errors are about "
-            "those in the file"
-        )
-    return ""
+    def costs(self, costs: str | None) -> Costs | None:
+        """What those who act on the forecasts lose, as a sentence and as numbers."""
+        if costs is None:
+            return None
+        before, after = self.acted.get("before"), self.acted["after"]
+        if before is None or not before.weight > 0.0:
+            return Costs(lost(after, costs))
+        return Costs(saved(before, after, costs), before.mean_loss, after.mean_loss)

@@ -16,17 +16,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.audits.scores import Paired
 from swapcal.engine.pending import OpenRounds
-from swapcal.errors import StateFileError
-from swapcal.protocols import Rows
+from swapcal.errors import DataError, StateFileError
+from swapcal.protocols import Elicitable, Rows
 from swapcal.tables.batch import Batch, Fingerprint
-from swapcal.tasks.checkpoint import Checkpoint
+from swapcal.tasks.checkpoint import START_OVER, Checkpoint
 from swapcal.tasks.columns import ColumnReader
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import ContextColumns, ContextRows
+from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
-from swapcal.tasks.result import Result
-from swapcal.text.numbers import counted
+from swapcal.tasks.result import Counts, Guarantee, Result, Section
+from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array, IntArray
 
 LATER = " (where blank outcomes are to be filled in later, begin with --later)"
@@ -100,11 +101,12 @@ class Task(ABC):
         A second table of outcomes that were blank.
     """
 
-    # What a bar of progress says.
+    # What a bar of progress says, and what is to be said where nothing was scored.
     doing: ClassVar[str]
+    needs: ClassVar[str] = "forecasts can be made, but nothing can be learned"
     columns: ColumnReader
     model: Any
-    evaluation: Any
+    evaluation: Evaluation
 
     def __init__(
         self,
@@ -132,9 +134,9 @@ class Task(ABC):
             self._check_head(saved)
             if saved is None:
                 self.waiting.early = np.flatnonzero(np.isnan(labels))
-        self.told = None if outcomes is None else OutcomeTable(outcomes, config, self.columns)
-        self._come: list[tuple[Inputs, bool]] = []
-        self._contradicted = self._too_late = np.zeros(0, dtype=np.int64)
+        if self.waiting is not None and outcomes is not None:
+            self.waiting.table = OutcomeTable(outcomes, config, self.columns)
+        self._come: list[Inputs] = []
         self.fingerprint = Fingerprint(config.columns, without)
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self.contexts = self._contexts(first, saved)
@@ -163,9 +165,13 @@ class Task(ABC):
     def play(self, inputs: Inputs) -> Float64Array:
         """Forecast rows, learn from them, and score them."""
 
-    @abstractmethod
     def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
         """Count rows that have an outcome."""
+        self.evaluation.add(inputs.y, self.own(inputs), forecasts, inputs.rows, inputs.weights)
+
+    def own(self, inputs: Inputs) -> Float64Array | None:
+        """What the model itself says of the rows, in the form of the forecasts; None without a model."""
+        return inputs.hints
 
     def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
         """Count rows that somebody else has played; the forecasts as the output has them."""
@@ -176,9 +182,65 @@ class Task(ABC):
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
 
+    # --------
+    # What the run has found.
+
+    @property
     @abstractmethod
+    def target(self) -> Elicitable:
+        """What is asked about."""
+
+    @property
+    def seed(self) -> int:
+        """Of the draws."""
+        return int(self.model.seed)
+
+    @abstractmethod
+    def _sections(self) -> tuple[Section, ...]:
+        """What is told of the columns, in their order."""
+
+    @abstractmethod
+    def _counts(self) -> dict[str, int]:
+        """Rows that were left out or changed in a way that only this kind of task has."""
+
+    @abstractmethod
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+        """What to make of it."""
+
+    @abstractmethod
+    def _guarantee(self) -> Guarantee | None:
+        """What is promised."""
+
+    def _settings(self) -> dict[str, Any]:
+        """What was settled of the settings."""
+        return {"seed": self.seed}
+
+    def _facts(self) -> dict[str, Any]:
+        """Further fields of the result."""
+        return {}
+
     def result(self, asked: TaskConfig, time: str | None) -> Result:
         """What the run has found; `time` is a column that looks like one."""
+        found = self.evaluation
+        if not found.leading.weight > 0:
+            weighed = "" if asked.weight is None else f" and a weight above 0 in {asked.weight!r}"
+            rows = f"row with an outcome in {asked.y!r}{weighed} that can be scored"
+            raise DataError(f"{self.source} has no {rows}; {self.needs}")
+        sections, paired = self._sections(), found.paired()
+        own = {"without_outcome": self.n_missing, "without_hint": self.n_unhinted, **self._counts()}
+        return Result.of(
+            replace(asked, **self._settings()),
+            self.source,
+            self.target,
+            counts=Counts(scored=found.leading.n_rounds, rows=self.n_rows, **own),
+            verdict=self._verdict(sections, paired, time),
+            sections=sections,
+            bands={name: tuple(edges) for name, edges in self.contexts.groups.edges.items()},
+            guarantee=self._guarantee(),
+            seed=self.seed,
+            paired=paired,
+            **self._facts(),
+        )
 
     @property
     def rounds(self) -> OpenRounds:
@@ -221,47 +283,28 @@ class Task(ABC):
         if self.waiting is None:
             return
         raw = self._outcomes(batch, inputs.weights)
-        others, late = self.waiting.contradicted(batch, raw)
-        come = self.waiting.passed(batch, raw)
-        come = come[~np.isnan(self.columns.inside(raw[come]))]
-        learned = [(come, raw[come], False)]
-        if self.told is not None:
-            named, outcomes = self.told.found(batch)
-            numbers = batch.first + named
-            waits = np.isin(numbers, self.waiting.waiting) & ~np.isin(named, come)
-            before, known = raw[named], np.isin(numbers, self.waiting.told)
-            before[np.isin(numbers, self.waiting.expired)] = np.nan
-            before[known] = self.waiting.outcomes[np.searchsorted(self.waiting.told, numbers[known])]
-            others = np.concatenate([others, named[~np.isnan(before) & (before != outcomes)]])
-            late = np.union1d(late, named[np.isin(numbers, self.waiting.expired)])
-            learned.append((named[waits], outcomes[waits], True))
-        self._contradicted = np.union1d(self._contradicted, batch.first + others)
-        self._too_late = np.union1d(self._too_late, batch.first + late)
-        for rows, y, by_name in learned:
-            if len(rows):
-                groups = ContextRows(self.contexts.groups.rows(batch, batch.n), None)
-                self._come.append((inputs._replace(contexts=groups).taken(rows)._replace(y=y), by_name))
+        rows = self.waiting.passed(batch, raw, lambda y: np.isnan(self.columns.inside(y)))
+        if len(rows):
+            groups = ContextRows(self.contexts.groups.rows(batch, batch.n), None)
+            y = np.array([self.waiting.new[row] for row in batch.rows[rows].tolist()])
+            self._come.append(inputs._replace(contexts=groups).taken(rows)._replace(y=y))
 
     def fill_in(self) -> tuple[int, tuple[str, ...]]:
         """Learn and score the outcomes that have come since: how many, and what there is to say about others."""
         if self.waiting is None:
             return 0, ()
-        here, by_id = ([come for come, by_name in self._come if by_name is which] for which in (False, True))
-        n_here, parts = sum(len(come.y) for come in here), [*here, *by_id]
-        rows, raw = np.zeros(0, dtype=np.int64), np.zeros(0)
-        if parts:
-            inputs = Inputs.joined(parts)
-            if by_id and self.told is not None:
-                named = n_here + self.told.order(inputs.numbers[n_here:])
-                inputs = inputs.taken(np.concatenate([np.arange(n_here), named]))
-            rows, raw = inputs.numbers, inputs.y
+        n = len(self.waiting.new)
+        if n:
+            inputs = Inputs.joined(self._come)
+            inputs = inputs.taken(self.waiting.order(inputs.numbers))
+            rows, raw, here = inputs.numbers, inputs.y, slice(0, n - len(self.waiting.named))
             inputs = self._as_held(inputs._replace(y=self.columns.inside(raw)))
             self.score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
-            self.n_missing -= n_here
-            self.columns.clipped(rows[:n_here], raw[:n_here])
-            self.n_unhinted += self._unhinted_late(inputs.part(slice(0, n_here)))
-        self.waiting.learned(rows[:n_here], rows[n_here:], raw[n_here:], self._too_late)
-        return len(raw), self._sentences()
+            self.n_missing -= here.stop
+            self.columns.clipped(rows[here], raw[here])
+            self.n_unhinted += self._unhinted_late(inputs.part(here))
+        self.waiting.learned()
+        return n, self.waiting.sentences(self.window, self.source)
 
     def _as_held(self, inputs: Inputs) -> Inputs:
         """Rows that wait, with their contexts as they were when they were forecast."""
@@ -269,34 +312,11 @@ class Task(ABC):
 
     def _unhinted(self, inputs: Inputs) -> int:
         """How many of the rows have no forecast of the model, where it has any."""
-        if inputs.hints is None:
-            return 0
-        missing = np.isnan(inputs.hints)
-        return int(np.count_nonzero(missing if missing.ndim == 1 else missing.any(axis=1)))
+        return 0 if inputs.hints is None else int(np.count_nonzero(missing(inputs.hints)))
 
     def _unhinted_late(self, inputs: Inputs) -> int:
         """How many of them were not counted as such before their outcomes came."""
         return 0
-
-    def _sentences(self) -> tuple[str, ...]:
-        """What there is to say about outcomes that were not learned from."""
-        sentences = []
-        if n := len(self._contradicted):
-            one = n == 1
-            sentences.append(
-                f"{counted(n, 'outcome')} {'is not the one' if one else 'are not those'} that "
-                f"{'was' if one else 'were'} learned before, which {'stays' if one else 'stay'} (the first: row "
-                f"{int(self._contradicted[0]) + 1:,} of {self.source})"
-            )
-        if n := len(self._too_late):
-            one = n == 1
-            sentences.append(
-                f"{counted(n, 'outcome')} came after {counted(self.window, 'later row')}, when "
-                f"{'its forecast' if one else 'their forecasts'} had expired, and {'was' if one else 'were'} not "
-                f"learned from (first: row {int(self._too_late[0]) + 1:,})"
-            )
-        strangers = None if self.told is None else self.told.strangers()
-        return tuple(sentences) if strangers is None else (*sentences, strangers)
 
     def digest(self, *, then: bool = False) -> str:
         """Of all cells so far that are used; `then`: as they were when they were seen first."""
@@ -306,7 +326,8 @@ class Task(ABC):
         self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
     ) -> Checkpoint:
         """All that it takes to go on."""
-        plain = {"settled": self.settled, "head": self._head, "audience": self.contexts.spec(), **self._plain()}
+        plain = {"settled": self.settled, "head": self._head, "audience": self.contexts.spec()}
+        plain |= {"early": self.evaluation.n_early, **self._plain()}
         return Checkpoint(
             asked=asked,
             rows=self.n_rows,
@@ -324,13 +345,13 @@ class Task(ABC):
         if self.config.by is None and self.rounds.issued != saved.rows:
             raise ValueError(f"the model has forecast {self.rounds.issued} rows, and {saved.rows} are done")
         self.evaluation.restore(saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays))
+        self.evaluation.n_early = int(saved.plain["early"])
 
     def _check_head(self, saved: Checkpoint | None) -> None:
         if saved is not None and saved.plain["head"] != self._head:
-            raise StateFileError(
-                f"{self.source} does not begin with the rows that the state file has seen; give the file it was made "
-                f"with, another --state, or --fresh to start over{LATER if self.waiting is None else ''}"
-            )
+            hint = LATER if self.waiting is None else ""
+            rows = f"{self.source} does not begin with the rows that the state file has seen"
+            raise StateFileError(f"{rows}; {START_OVER}{hint}")
 
     def _contexts(self, first: Sequence[Batch], saved: Checkpoint | None) -> ContextColumns:
         """For whom. The fewer positions there are, the smaller the guarantee."""
@@ -358,11 +379,6 @@ class Task(ABC):
         """Outcomes as the file has them; those of rows without weight do not matter."""
         raw = self.columns.raw(batch)
         return raw if weights is None else np.where(weights > 0.0, raw, np.nan)
-
-
-def numbers_of(batch: Batch) -> IntArray:
-    """The numbers of a batch's rows, from 0."""
-    return np.arange(batch.first, batch.first + batch.n)
 
 
 def weighted(rows: Rows, weights: Float64Array | None) -> Rows:

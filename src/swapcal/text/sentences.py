@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from swapcal.audits.discovery import Discovery
 from swapcal.audits.groups import GroupBias
 from swapcal.audits.summary import ColumnSummary
 from swapcal.engine.lateness import Lateness
@@ -11,7 +12,7 @@ from swapcal.properties.base import Wording
 from swapcal.text.numbers import count, counted, group_name, guarantee_sentence, number, percent, shortened
 
 if TYPE_CHECKING:
-    from swapcal.tasks.result import Clusters, Discovery, Result
+    from swapcal.tasks.result import Clusters, Result
 
 # --------
 # What a run says of late outcomes: that they were taken as known at once, or how late they were and what follows.
@@ -55,7 +56,7 @@ def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str,
 N_TOLD = 3
 
 
-def discovery_sentences(discovery: "Discovery", wording: Wording) -> tuple[str, ...]:
+def discovery_sentences(discovery: Discovery, wording: Wording) -> tuple[str, ...]:
     """What was found, confirmed ones only, and which columns give the outcome away."""
     confirmed, parts = discovery.confirmed, []
     for one in confirmed[:N_TOLD]:

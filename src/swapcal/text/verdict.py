@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from swapcal.audits.discovery import Discovery
 from swapcal.audits.scores import Paired
 from swapcal.audits.summary import NEGLIGIBLE, ColumnSummary
 from swapcal.errors import InvalidInput
 from swapcal.properties import Probability
 from swapcal.properties.base import Wording
-from swapcal.text.numbers import change, counted, group_name, number, percent, precise, readable, shortened
+from swapcal.text.numbers import capitalized, change, counted, group_name, number, percent, precise, readable, shortened
 from swapcal.text.sentences import groups_off, seen_sentence, worst_groups
 
 if TYPE_CHECKING:
-    from swapcal.tasks.result import Discovery, Section
+    from swapcal.tasks.result import Section
 
 # Forecasts that take less than this part off the loss of the best constant, however recalibrated, know nothing.
 LITTLE = 0.01
@@ -86,7 +87,7 @@ def verdict(
             raise InvalidInput("a verdict needs forecasts: before, after or both")
         return _alone(side, wording, r, command, ours=after is not None)
     name = wording.loss
-    losses = f"The {name} was {precise(before.loss)} and is {precise(after.loss)}{_with_change(paired)}."
+    losses = f"{_became(f'The {name}', before.loss, after.loss, paired)}."
     left = what_is_off(after, wording, r) if biased(after, r) else ""
     common = _Outlook("forecasts", name, paired, counts=_counts(before, after), losses=(losses,))
     if not biased(before, r):
@@ -168,7 +169,7 @@ class _Outlook:
         return Verdict("recalibrate", headline, sentences)
 
 
-def with_discovery(verdict: Verdict, discovery: "Discovery", sentences: tuple[str, ...]) -> Verdict:
+def with_discovery(verdict: Verdict, discovery: Discovery, sentences: tuple[str, ...]) -> Verdict:
     """The verdict with what a search has found: confirmed bias of a subgroup is bias, whoever listed it."""
     confirmed = discovery.confirmed
     both = (*sentences, *verdict.sentences)
@@ -181,7 +182,7 @@ def with_discovery(verdict: Verdict, discovery: "Discovery", sentences: tuple[st
 def headline_below_badge(verdict: Verdict) -> str:
     """The headline where a badge has said already what to do."""
     rest = verdict.headline.removeprefix("Recalibrate: ")
-    return rest if rest == verdict.headline else rest[:1].upper() + rest[1:]
+    return rest if rest == verdict.headline else capitalized(rest)
 
 
 def per_round(error: float, side: ColumnSummary, r: float) -> float:
@@ -244,11 +245,8 @@ def what_is_off(side: ColumnSummary, wording: Wording, r: float = 2.0) -> str:
         named = "".join(f", worst {group_name(groups.name[j])}: {words.bias(float(groups.mean[j]))}" for j in worst)
         return "; ".join(part for part in (everybody, some + named) if part)
     if side.n_worth_correcting:
-        many = (
-            f"{side.n_worth_correcting:,} ranges of forecasts are"
-            if side.n_worth_correcting > 1
-            else "a range of forecasts is"
-        )
+        n = side.n_worth_correcting
+        many = f"{n:,} ranges of forecasts are" if n > 1 else "a range of forecasts is"
         return f"right on average for every group, but {many} off"
     excess = per_round(side.swap_error - (side.chance_mean or 0.0), side, r)
     return f"off by {words.size(excess)} in a typical row, spread over many groups and forecasts"
@@ -315,8 +313,10 @@ def healed(before: ColumnSummary, after: ColumnSummary) -> bool:
     return bool(left <= HEALED * was)
 
 
-def _with_change(paired: Paired | None) -> str:
-    return "" if paired is None else f": {paired.change}"
+def _became(what: str, before: float, after: float, paired: Paired | None) -> str:
+    """What a loss was and is, with the interval of the change where that is known."""
+    change = "" if paired is None else f": {paired.change}"
+    return f"{what} was {precise(before)} and is {precise(after)}{change}"
 
 
 def _dearer(before: ColumnSummary, after: ColumnSummary) -> str:
@@ -344,8 +344,6 @@ N_NAMED = 3
 
 _NO_CLASS = "no class is off beyond chance"
 
-Sides = tuple[ColumnSummary | None, ColumnSummary | None]
-
 
 def class_title(name: str) -> str:
     """The name of a class, or of the likeliest one, for the head of a row."""
@@ -366,18 +364,15 @@ def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired]) -
     -----
     The probabilities are off where those of the likeliest class or of any class are, as `verdict` has it.
     """
-    top, sides = sections[0], {one.title: (one.before, one.after) for one in sections[1:]}
+    top, classes = sections[0], sections[1:]
     if top.after is None:
         raise InvalidInput("a verdict needs the forecasts of a run")
-    means = {which: {name: float(v[0]) for name, v in some.items()} for which, some in top.means.items()}
-    left = _what_is_off_in_classes(top.after, sides, 1)
-    confidence, losses = _confidence(means), _class_losses(paired, means)
+    left, now, losses = _what_is_off_in_classes(sections, "after"), (_confidence(top),), (_class_losses(top, paired),)
     if top.before is None and left:
-        return Verdict("recalibrate", _ALONE["swapcal", "recalibrate"].format(left), (*confidence, *losses))
+        return Verdict("recalibrate", _ALONE["swapcal", "recalibrate"].format(left), (*now, *losses))
     if top.before is None:
-        return Verdict("fine", f"The probabilities hold: {_NO_CLASS}.", (*confidence, *losses))
-    off, names = _what_is_off_in_classes(top.before, sides, 0), _off(sides, 0)
-    log = paired.get("log loss")
+        return Verdict("fine", f"The probabilities hold: {_NO_CLASS}.", (*now, *losses))
+    off, were_off, log = _what_is_off_in_classes(sections, "before"), _off(classes, "before"), paired.get("log loss")
     outlook = _Outlook(
         "probabilities",
         BRIER,
@@ -385,78 +380,74 @@ def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired]) -
         off=off,
         holding=_NO_CLASS,
         price=f", but mind the log loss, {log.relative[1]}" if log and log.low > 0 else "",
-        now=confidence,
-        counts=_class_counts(top.before, top.after, sides),
+        now=now,
+        counts=_class_counts(top.before, top.after, classes),
         losses=losses,
         still=(f"Left, and falling with more rows: {left}.",) if left else (),
     )
-    pairs = [(top.before, top.after), *(sides[name] for name in names)]
+    pairs = ((one.before, one.after) for one in (top, *were_off))
     mended = all(healed(was, now) for was, now in pairs if was is not None and now is not None)
     if left and not mended and not outlook.better:
         return replace(outlook, not_yet=f"the model is off ({off}), {LESS_THAN_HALF}").advice()
-    words, others = Probability().wording, len(names) - N_NAMED
-    named = [
-        f"Class {class_title(name)}: {what_is_off(side, words)}."
-        for name in names[:N_NAMED]
-        if (side := sides[name][0]) is not None
-    ]
+    words, others = Probability().wording, len(were_off) - N_NAMED
+    named = [f"Class {class_title(one.title)}: {what_is_off(one.leading, words)}." for one in were_off[:N_NAMED]]
     if others > 0:
         named.append(f"{others:,} more {'class was' if others == 1 else 'classes were'} off.")
     return replace(outlook, named=tuple(named)).advice()
 
 
-def _off(sides: Mapping[str, Sides], at: int) -> list[str]:
+def _off(classes: "Sequence[Section]", which: str) -> "list[Section]":
     """Classes with bias beyond chance, the largest bias of everybody first."""
-    off = {name: side for name, both in sides.items() if (side := both[at]) is not None and biased(side)}
-    return sorted(off, key=lambda name: -abs(float(off[name].groups.mean[0])))
+    off = [one for one in classes if which in one.columns and biased(one.columns[which])]
+    return sorted(off, key=lambda one: -abs(float(one.columns[which].groups.mean[0])))
 
 
-def _what_is_off_in_classes(top: ColumnSummary, sides: Mapping[str, Sides], at: int) -> str:
+def _what_is_off_in_classes(sections: "Sequence[Section]", which: str) -> str:
     """The bias in a clause: of the likeliest class, and how many classes are off."""
-    off, parts = _off(sides, at), []
-    if biased(top):
+    top, off, parts = sections[0].columns.get(which), _off(sections[1:], which), []
+    if top is not None and biased(top):
         reason, whose = what_is_off(top, Probability().wording), "the probability of the likeliest class is "
         direct = reason.startswith(("forecasts are ", "right on average", "off by"))
         parts.append(
             f"{whose}{reason.removeprefix('forecasts are ')}" if direct else f"of the likeliest class, {reason}"
         )
     if off:
-        names = ", ".join(class_title(name) for name in off[:N_NAMED]) + (", ..." if len(off) > N_NAMED else "")
-        parts.append(f"{len(off):,} of {len(sides):,} classes {'is' if len(off) == 1 else 'are'} off ({names})")
+        names = ", ".join(class_title(one.title) for one in off[:N_NAMED]) + (", ..." if len(off) > N_NAMED else "")
+        parts.append(f"{len(off):,} of {len(sections) - 1:,} classes {'is' if len(off) == 1 else 'are'} off ({names})")
     return "; ".join(parts)
 
 
-def _confidence(means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+def _confidence(top: "Section") -> str:
     shares = {
-        which: f"{coverage_text(some['confidence'])} on average, and came up in {coverage_text(some['right'])}"
-        for which, some in means.items()
+        which: f"{coverage_text(means['confidence'][0])} on average, and came up in {coverage_text(means['right'][0])}"
+        for which, means in top.means.items()
     }
     was = f"{shares['before']} of the rows; now it is given " if "before" in shares else ""
-    return (f"The likeliest class was given {was}{shares['after']}{'' if was else ' of the rows'}.",)
+    return f"The likeliest class was given {was}{shares['after']}{'' if was else ' of the rows'}."
 
 
-def _class_counts(before: ColumnSummary, after: ColumnSummary, sides: Mapping[str, Sides]) -> tuple[str, ...]:
+def _class_counts(before: ColumnSummary, after: ColumnSummary, classes: "Sequence[Section]") -> tuple[str, ...]:
     """Groups that are off, before and after, over the likeliest class and all classes."""
     n = max(before.groups.n_used, after.groups.n_used)
-    first, last = (sum(side.groups.n_significant for both in sides.values() if (side := both[k])) for k in (0, 1))
     if not n:
         return ()
+    first, last = (
+        sum(one.columns[which].groups.n_significant for one in classes if which in one.columns)
+        for which in ("before", "after")
+    )
     return (
         f"Groups off beyond doubt: for the likeliest class {before.groups.n_significant:,} of {n:,} before, "
-        f"{after.groups.n_significant:,} after; over all classes {first:,} of {n * len(sides):,} before, "
+        f"{after.groups.n_significant:,} after; over all classes {first:,} of {n * len(classes):,} before, "
         f"{last:,} after.",
     )
 
 
-def _class_losses(paired: Mapping[str, Paired], means: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+def _class_losses(top: "Section", paired: Mapping[str, Paired]) -> str:
     if not paired:
-        some = means["after"]
-        return (f"The {BRIER} is {precise(some['brier'])}, the log loss {precise(some['log_loss'])}.",)
-    text = "; ".join(
-        f"the {name} was {precise(pair.before)} and is {precise(pair.after)}{_with_change(pair)}"
-        for name, pair in paired.items()
-    )
-    return (f"{text[0].upper()}{text[1:]}.",)
+        brier, log_loss = (precise(float(top.means["after"][name][0])) for name in ("brier", "log_loss"))
+        return f"The {BRIER} is {brier}, the log loss {log_loss}."
+    texts = (_became(f"the {name}", pair.before, pair.after, pair) for name, pair in paired.items())
+    return f"{capitalized('; '.join(texts))}."
 
 
 # --------
@@ -498,7 +489,8 @@ def interval_verdict(section: "Section", wording: Wording, paired: Paired | None
     if after is None or level is None:
         raise InvalidInput("a verdict on intervals needs those of a run, and the coverage that was asked for")
     widths = {which: float(some["width"][0]) for which, some in section.means.items()}
-    now, sizes = (_coverage_sentence(before, after, level),), (width_sentence(widths), _score_sentence(paired, after))
+    sizes = _width_sentence(widths.get("before"), widths["after"]), _score_sentence(paired, after)
+    now = (_coverage_sentence(before, after, level),)
     left = what_is_off(after, wording) if after.worth_correcting().any() else ""
     seen = (seen_sentence(after.groups, wording),)
     if before is None:
@@ -525,26 +517,20 @@ def interval_verdict(section: "Section", wording: Wording, paired: Paired | None
     ).advice()
 
 
-def width_sentence(widths: dict[str, float]) -> str:
-    """The mean width, and what it was.
-
-    Examples
-    --------
-    >>> width_sentence({"before": 4.0, "after": 3.0}), width_sentence({"after": 3.0})
-    ('The mean width was 4 and is 3 (25 % smaller).', 'The mean width is 3.')
-    """
-    if "before" not in widths:
-        return f"The mean width is {precise(widths['after'])}."
-    widths_text = change(widths["before"], widths["after"])
-    more = f" ({widths_text})" if widths_text else ""
-    return f"The mean width was {precise(widths['before'])} and is {precise(widths['after'])}{more}."
+def _width_sentence(before: float | None, after: float) -> str:
+    """The mean width, and what it was."""
+    if before is None:
+        return f"The mean width is {precise(after)}."
+    text = change(before, after)
+    more = f" ({text})" if text else ""
+    return f"The mean width was {precise(before)} and is {precise(after)}{more}."
 
 
 def _score_sentence(paired: Paired | None, after: ColumnSummary) -> str:
     start = f"The {SCORE}, width plus a price for misses,"
     if paired is None:
         return f"{start} is {precise(after.loss)}; lower is better."
-    return f"{start} was {precise(paired.before)} and is {precise(paired.after)}{_with_change(paired)}."
+    return f"{_became(start, paired.before, paired.after, paired)}."
 
 
 def _coverage_sentence(before: ColumnSummary | None, after: ColumnSummary, level: float) -> str:
@@ -601,23 +587,21 @@ def comparison_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paire
         Rows with a forecast of every model.
     """
     first, off = sections[0].title, {one.title: one.leading.groups.n_significant for one in sections}
+    names = {model: shortened(model, 40) for model in off}
     better = {model: pair for model, pair in paired.items() if pair.high < 0.0}
     fewest = min(off, key=lambda model: off[model])
     if better:
         best = min(better, key=lambda model: better[model].difference)
-        headline = (
-            f"{shortened(best, 40)} is better than {shortened(first, 40)}: {loss} "
-            f"{better[best].relative[1]}, groups off beyond doubt {off[best]:,} instead "
-            f"of {off[first]:,}."
-        )
+        groups = f"groups off beyond doubt {off[best]:,} instead of {off[first]:,}"
+        headline = f"{names[best]} is better than {names[first]}: {loss} {better[best].relative[1]}, {groups}."
     elif paired and all(pair.low > 0.0 for pair in paired.values()):
         verb = "is" if off[first] == 1 else "are"
         groups = counted(off[first], "group")
-        headline = f"{shortened(first, 40)} has the lowest {loss} beyond doubt; {groups} {verb} off."
+        headline = f"{names[first]} has the lowest {loss} beyond doubt; {groups} {verb} off."
     else:
-        more = f"; fewest groups off: {off[fewest]:,} with {shortened(fewest, 40)}, {off[first]:,} with "
-        more = f"{more}{shortened(first, 40)}" if off[fewest] < off[first] else ""
-        headline = f"No model has a lower {loss} than {shortened(first, 40)} beyond doubt{more}."
+        more = f"; fewest groups off: {off[fewest]:,} with {names[fewest]}, {off[first]:,} with {names[first]}"
+        more = more if off[fewest] < off[first] else ""
+        headline = f"No model has a lower {loss} than {names[first]} beyond doubt{more}."
     sentences = [_model_sentence(one, first, paired[one.title], loss) for one in sections[1:] if one.title in paired]
     sentences.append(f"Losses were compared on the {counted(n_rows)} with a forecast of every model.")
     return Verdict("compared", headline, tuple(sentences))

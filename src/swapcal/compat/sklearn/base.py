@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, validation
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, has_fit_parameter, validate_data
@@ -38,15 +39,6 @@ def range_of(y: Float64Array) -> tuple[float, float]:
     """Smallest and largest outcome, apart also where all are equal."""
     low, high = float(y.min()), float(y.max())
     return (low, high) if low < high else (low - 0.5, high + 0.5)
-
-
-def taken_rows(values: Any, rows: Any, of: int | None = None) -> Any:
-    """Some rows of an array, frame or list; what has another length goes on as it is."""
-    if of is not None and (not hasattr(values, "__len__") or len(values) != of):
-        return values
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    return values[rows] if hasattr(values, "shape") else [values[i] for i in rows]
 
 
 def named(groups: Any) -> Any:
@@ -103,12 +95,6 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
         """Who gets which metadata: this estimator and the model, in `fit` and `partial_fit`."""
         fits = MethodMapping().add(caller="fit", callee="fit").add(caller="partial_fit", callee="partial_fit")
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._model(), method_mapping=fits)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = False
-        return tags
 
     def _default(self) -> Any:
         raise NotImplementedError
@@ -171,26 +157,21 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = self.estimator
             return self._forecasts(self.estimator_, X)
         self.estimator_ = clone(self._model()).fit(X, y, **routed)
-        splits = self._splits(X, y)
-        if splits is None:
-            return self._forecasts(self.estimator_, X)
         out = np.asarray(self._forecasts(self.estimator_, X))
-        for train, test in splits:
-            part = {name: taken_rows(v, train, _num_samples(X)) for name, v in routed.items()}
-            model = clone(self._model()).fit(taken_rows(X, train), y[train], **part)
-            out[test] = self._forecasts(model, taken_rows(X, test))
+        for train, test in self._splits(X, y):
+            part = validation._check_method_params(X, routed, indices=train)
+            model = clone(self._model()).fit(_safe_indexing(X, train), y[train], **part)
+            out[test] = self._forecasts(model, _safe_indexing(X, test))
         return out
 
     def _splits(self, X: Any, y: Any) -> Any:
-        if self.cv is None:
-            return None
-        classifier = is_classifier(self)
-        cv = self.cv
+        """Who forecasts whom: nobody without `cv`, or where there are too few rows to leave some out."""
+        cv, classifier = self.cv, is_classifier(self)
         if isinstance(cv, int):
             most = int(np.unique(y, return_counts=True)[1].min()) if classifier else len(y) // 2
             cv = min(cv, most)
-            if cv < 2:
-                return None  # too few rows to leave some out
+        if cv is None or (isinstance(cv, int) and cv < 2):
+            return ()
         return check_cv(cv, y, classifier=classifier).split(X, y)
 
     def _start(self, X: Any) -> None:

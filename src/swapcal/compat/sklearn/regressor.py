@@ -63,17 +63,14 @@ class MulticalibratedInterval(AroundRegressor):
         super().__init__(estimator, random_state=random_state, **shared)
         self.coverage = coverage
 
-    def _seed(self, name: str) -> int:
-        return seed_for(self.random_state, name)
-
     def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
         distances = np.abs(y - (np.median(y) if hints is None else hints))
         spread = max(1.5 * float(np.median(distances)), 1e-9 * max(1.0, float(distances.max())))
-        settings: dict[str, Any] = {"spread": spread, "seed": self._seed("interval"), "horizon": horizon}
-        self.interval_ = Interval(self.coverage, self._functions(), **settings)
+        seed = seed_for(self.random_state, "interval")
+        self.interval_ = Interval(self.coverage, self._functions(), spread=spread, seed=seed, horizon=horizon)
 
     def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
-        marks = chosen(len(y), states, self._seed("states")) if states else []
+        marks = chosen(len(y), states, seed_for(self.random_state, "states")) if states else []
         guides = [None] * len(y) if hints is None else steady(hints).tolist()
         self.states_ = []
         for t, (row, label, hint) in enumerate(zip(each(rows), y.tolist(), guides, strict=True)):

@@ -5,21 +5,11 @@ from typing import Any
 
 from swapcal import inputs
 from swapcal.audits.column import Column
-from swapcal.compat.spark.workers import (
-    SparkColumns,
-    batches,
-    constant,
-    left,
-    merged_audits,
-    named,
-    pa,
-    partial_audit,
-    play_bucket,
-    recalibrated_keys,
-)
+from swapcal.compat.spark import workers
+from swapcal.compat.spark.workers import SparkColumns, pa
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
-from swapcal.hypotheses import Groups
+from swapcal.hypotheses import Finite, Groups
 from swapcal.keyed.bucket import KeyBucket
 from swapcal.properties import Probability
 from swapcal.protocols import Elicitable
@@ -50,7 +40,7 @@ class BucketProcessor:
         table = pa.concat_tables(tables, promote_options="permissive")
         bucket = self._bucket()
         bucket.clock = timerValues.getCurrentProcessingTimeInMs() / 1e3
-        played = play_bucket(bucket, table, self.columns)
+        played = workers.play_bucket(bucket, table, self.columns)
         self._keep(bucket)
         yield played.to_pandas()
 
@@ -61,7 +51,7 @@ class BucketProcessor:
             gone = bucket.forget(timerValues.getCurrentProcessingTimeInMs() / 1e3 - self.forget)
             self._keep(bucket)
             if gone:
-                yield left(gone, self.columns)
+                yield workers.left(gone, self.columns)
 
     def _bucket(self) -> KeyBucket:
         bucket = KeyBucket(self._made, **self.rules)
@@ -179,9 +169,12 @@ def recalibrate(
     goes on with the same forecasts. Rows of a key are in one worker's memory at a time, and in one bucket of the state
     store. A stream needs RocksDB as its state store, which is set here if nothing else was, and the package protobuf.
     """
-    columns = SparkColumns(key, y, hint, _group_columns(groups), named(time, "time"), known, id, output, weight, never)
+    columns = SparkColumns(
+        key, y, hint, _group_columns(groups), workers.named(time, "time"), known, id, output, weight, never
+    )
     columns.check(df.dtypes)
-    hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else constant()
+    everybody = Finite(1, names=["all"])
+    hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else everybody
     if df.isStreaming:
         settings = {"max_pending": 4096, **settings}
     template = Forecaster(property, hypotheses, seed=seed, **settings)
@@ -209,7 +202,7 @@ def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int, orde
     schema = types.StructType([*df.schema.fields, types.StructField(columns.output, types.DoubleType(), True)])
 
     def play(parts: Iterator[Any]) -> Iterator[Any]:
-        return recalibrated_keys(parts, columns, template, most_rows, order)
+        return workers.recalibrated_keys(parts, columns, template, most_rows, order)
 
     return df.repartition(columns.key).sortWithinPartitions(columns.key).mapInArrow(play, schema)
 
@@ -222,10 +215,9 @@ def _stream(df: Any, columns: SparkColumns, processor: BucketProcessor, buckets:
     if "RocksDB" not in session.conf.get(name):
         session.conf.set(name, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
     known = {field.name: field.dataType for field in df.schema.fields}
-    fields = [types.StructField(each, known[each], True) for each in (columns.key, columns.id, columns.time[0])]
-    fields += [types.StructField(columns.y, known[columns.y], True)]
-    fields += [types.StructField(columns.output, types.DoubleType(), True)]
-    fields += [types.StructField("status", types.StringType(), True)]
+    kinds = {name: known[name] for name in (columns.key, columns.id, columns.time[0], columns.y)}
+    kinds |= {columns.output: types.DoubleType(), "status": types.StringType()}
+    fields = [types.StructField(name, kind, True) for name, kind in kinds.items()]
     bucket = functions.pmod(functions.xxhash64(columns.key), functions.lit(buckets))
     narrow = df.select(*columns.read, bucket.alias("__bucket"))
     return narrow.groupBy("__bucket").transformWithStateInPandas(
@@ -298,23 +290,22 @@ def audit(
         raise InvalidInput("an audit is of a batch: read the stream's sink, or audit each batch and merge the audits")
     hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit if groups else 1)
     columns = hypotheses.columns
-    there = [name for name, _ in df.dtypes]
-    for name in (forecast, y, *columns):
-        if name not in there:
-            raise InvalidInput(f"there is no column {name!r}; there are {', '.join(map(repr, there[:20]))}")
+    workers.check_names((forecast, y, *columns), dict(df.dtypes))
     empty = mergeable_column(property, hypotheses, bins).to_bytes()
     functions = package("pyspark.sql.functions", "audit", extra="spark")
 
     def part(parts: Iterator[Any]) -> Iterator[Any]:
-        yield pa.RecordBatch.from_pydict({"audit": [partial_audit(batches(parts), empty, forecast, y, columns)]})
+        yield pa.RecordBatch.from_pydict(
+            {"audit": [workers.partial_audit(workers.batches(parts), empty, forecast, y, columns)]}
+        )
 
     def merge(table: Any) -> Any:
-        return pa.table({"audit": [merged_audits(table["audit"].to_pylist())]})
+        return pa.table({"audit": [workers.merged_audits(table["audit"].to_pylist())]})
 
     parts = df.select(*dict.fromkeys((forecast, y, *columns))).mapInArrow(part, "audit binary")
     n_parts = df.rdd.getNumPartitions() if hasattr(df, "rdd") else _BRANCHES
     if n_parts > _BRANCHES:
         branch = functions.pmod(functions.spark_partition_id(), functions.lit(max(n_parts // _BRANCHES, 2)))
         parts = parts.withColumn("branch", branch).groupBy("branch").applyInArrow(merge, "audit binary")
-    total = merged_audits(bytes(row[0]) for row in parts.collect())
+    total = workers.merged_audits(bytes(row[0]) for row in parts.collect())
     return Column.from_bytes(empty if total is None else total)

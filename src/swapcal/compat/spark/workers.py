@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from swapcal.audits.column import Column
 from swapcal.cases import Events
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
-from swapcal.hypotheses import Finite
 from swapcal.keyed.bucket import KeyBucket
 from swapcal.keyed.keyed import forecaster_for_key, key_text
 from swapcal.tables.sources import package
@@ -54,11 +54,7 @@ class SparkColumns:
     def check(self, types: Sequence[tuple[str, str]]) -> None:
         """One sentence about the first column that is missing or of the wrong type; `types` is `DataFrame.dtypes`."""
         there = dict(types)
-        for name in self.read:
-            if name not in there:
-                near = difflib.get_close_matches(name, list(there), 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, list(there)[:20]))}"
-                raise InvalidInput(f"there is no column {name!r}; {hint}")
+        check_names(self.read, there)
         wanted: list[tuple[str | None, str, tuple[str, ...], str]] = [
             (self.key, "key", _KEYS, "a string or a whole number"),
             (self.y, "y", _NUMBERS, "a number"),
@@ -80,6 +76,15 @@ class SparkColumns:
                 raise InvalidInput(f"groups are made from plain columns; {name!r} is of type {there[name]}")
         if self.output in there:
             raise InvalidInput(f"there is a column {self.output!r} already; name the new one with output=")
+
+
+def check_names(names: Iterable[str], there: dict[str, str]) -> None:
+    """One sentence about the first name that is not there."""
+    for name in names:
+        if name not in there:
+            near = difflib.get_close_matches(name, list(there), 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, list(there)[:20]))}"
+            raise InvalidInput(f"there is no column {name!r}; {hint}")
 
 
 def named(value: Any, what: str) -> tuple[str, ...]:
@@ -120,24 +125,22 @@ def recalibrated_keys(
 
     Many keys share a batch on their way in and out: a batch for each would cost more than its forecasts.
     """
-    held: list[Any] = []
     done: list[Any] = []
     seen: set[Any] = set()
-    for piece in chain(_pieces(parts, columns), [None]):
-        key, rows = (None, None) if piece is None else piece
-        if held and (rows is None or key != held[0][0]):
-            whole = pa.concat_tables([each for _, each in held])
-            done.append(recalibrated(whole, columns, template, most_rows, order))
-            held = []
-        if rows is not None:
-            if not held and key in seen:
-                raise InvalidInput(f"rows of key {key!r} are not beside each other: they must be sorted by key")
-            seen.add(key)
-            held.append((key, rows))
-            _check_size(key, sum(each.num_rows for _, each in held), most_rows)
-        if done and (rows is None or sum(each.num_rows for each in done) >= _OUT):
+    for key, pieces in groupby(_pieces(parts, columns), itemgetter(0)):
+        if key in seen:
+            raise InvalidInput(f"rows of key {key!r} are not beside each other: they must be sorted by key")
+        seen.add(key)
+        held: list[Any] = []
+        for _, rows in pieces:
+            held.append(rows)
+            _check_size(key, sum(each.num_rows for each in held), most_rows)
+        done.append(recalibrated(pa.concat_tables(held), columns, template, most_rows, order))
+        if sum(each.num_rows for each in done) >= _OUT:
             yield from pa.concat_tables(done).combine_chunks().to_batches()
             done = []
+    if done:
+        yield from pa.concat_tables(done).combine_chunks().to_batches()
 
 
 def _pieces(parts: Iterator[Any], columns: SparkColumns) -> Iterator[tuple[Any, Any]]:
@@ -199,15 +202,9 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
         bucket.expire(float(clock.max()))
     status = [word for played in parts for word in played.status]
     forecast = np.concatenate([played.forecast for played in parts]) if parts else np.zeros(0)
-    forecast = pa.array(forecast, mask=np.isnan(forecast))
-    columns_out = {
-        columns.key: table[columns.key],
-        columns.id: table[columns.id],
-        columns.time[0]: table[columns.time[0]],
-    }
-    return pa.table(
-        {**columns_out, columns.y: table[columns.y], columns.output: forecast, "status": pa.array(status, pa.string())}
-    )
+    out = {name: table[name] for name in (columns.key, columns.id, columns.time[0], columns.y)}
+    out |= {columns.output: pa.array(forecast, mask=np.isnan(forecast)), "status": pa.array(status, pa.string())}
+    return pa.table(out)
 
 
 def left(keys: list[Any], columns: SparkColumns) -> Any:
@@ -308,8 +305,3 @@ def _key(table: Any, columns: SparkColumns) -> Any:
 @lru_cache(maxsize=8)
 def _template(data: bytes) -> Forecaster:
     return Forecaster.from_bytes(data)
-
-
-def constant() -> Finite:
-    """The class without groups: everybody."""
-    return Finite(1, names=["all"])
