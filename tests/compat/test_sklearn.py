@@ -153,10 +153,10 @@ def test_intervals_and_frames_of_both_kinds() -> None:
     assert abs(covered[~frame["loud"]].mean() - 0.9) < 0.05
     widths = out["upper"] - out["lower"]
     assert widths[frame["loud"]].mean() > 2 * widths[~frame["loud"]].mean()
-    other = polars.DataFrame(frame.reset_index(drop=True).to_dict("list"))
+    other = polars.DataFrame(frame[:200].reset_index(drop=True).to_dict("list"))
     same = model.frame(other)
     assert isinstance(same, polars.DataFrame)
-    assert np.allclose(same["lower"].to_numpy(), out["lower"].to_numpy())
+    assert np.allclose(same["lower"].to_numpy(), out["lower"][:200].to_numpy())
 
 
 def test_weights_count_in_the_model_and_in_the_evidence() -> None:
