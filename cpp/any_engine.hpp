@@ -165,7 +165,7 @@ struct EngineOf final : AnyEngine {
             Drawn drawn = predict(row, hinted, hint, based, base);
             const Play &play = drawn.play;
             engine.evidence.prepare(drawn.slot, row);
-            double value = engine.values.born[drawn.slot];
+            double value = engine.values.by_slot[drawn.slot];
             out[i] = drawn.followed ? value : base;
             if (missing && !waits) {
                 if (based) engine.gate.drop(drawn.t, value, base, drawn.followed);
@@ -173,7 +173,7 @@ struct EngineOf final : AnyEngine {
                 books.close(drawn.t);
                 continue;
             }
-            Learned played{drawn.slot, engine.values.born[play.lower + play.upper - drawn.slot], play.point(value),
+            Learned played{drawn.slot, engine.values.by_slot[play.lower + play.upper - drawn.slot], play.point(value),
                            play.kind, drawn.phi, drawn.followed};
             if (waits) {
                 // One more than the line, so that 0 is none.

@@ -369,7 +369,7 @@ class Handle {
         Drawn found = engine_->predict(row, hinted, guide, based, model);
         const Play &play = found.play;
         const Values &values = engine_->values();
-        double value = values.born[found.slot], other = values.born[play.lower + play.upper - found.slot];
+        double value = values.by_slot[found.slot], other = values.by_slot[play.lower + play.upper - found.slot];
         Mark mark;
         for (double x : {value, other, play.at_forecast ? value : play.evidence_at, found.phi}) mark.number(x);
         hinted ? mark.number(guide) : mark.nothing();

@@ -29,7 +29,7 @@ struct Books {
     static constexpr double kMost = 1e300;
 
     double *sums, *rounding;
-    double *apart, *moved;  // what standing back has moved; no room before the gate opens its book
+    double *standback_sums, *shown_sums;  // what standing back has moved; no room before the gate opens its book
     double *drift, *totals;
     int64_t *rounds;   // n_rounds, n_late, n_expired
     uint32_t *flags;  // 0, or the mark of a round that waits
@@ -79,11 +79,11 @@ struct Books {
 
     // What was shown was the model's own number, in the cell of its nearest value, and not what was said.
     void move(int64_t slot, int64_t cell, const Row &row, double v, double v_model) {
-        double *from = apart + slot * n, *to = apart + cell * n;
+        double *from = standback_sums + slot * n, *to = standback_sums + cell * n;
         for (int64_t k = 0; k < row.n; ++k) from[row.index[k]] -= row.value[k] * v;
         for (int64_t k = 0; k < row.n; ++k) to[row.index[k]] += row.value[k] * v_model;
-        moved[slot] -= 1.0;
-        moved[cell] += 1.0;
+        shown_sums[slot] -= 1.0;
+        shown_sums[cell] += 1.0;
     }
 
     void look() {
@@ -148,7 +148,7 @@ struct Engine {
     };
 
     bool crowded() const {
-        return (values.full() && !settings.cuts.fixed) || books.full() || (gate.open() && !books.apart) ||
+        return (values.full() && !settings.cuts.fixed) || books.full() || (gate.open() && !books.standback_sums) ||
                gate.full(books.numbers[0]);
     }
 
@@ -164,12 +164,12 @@ struct Engine {
     // Twin of Round.show and Round.score: which number is shown, and what an outcome says of that.
     bool show(int64_t t, int64_t slot, bool based, double base) {
         if (!gate.open()) return true;
-        return !based || gate.show(t, values.born[slot], base, books.numbers[1]);
+        return !based || gate.show(t, values.by_slot[slot], base, books.numbers[1]);
     }
 
     void score(const Row &row, const Learned &played, const Errors &e, bool based, double base, double label, int64_t t) {
         if (!based) return;
-        double said = values.born[played.slot];
+        double said = values.by_slot[played.slot];
         if (!gate.open()) {
             if (books.numbers[1] == 1 && t == books.numbers[0] - 1) gate.note(said, base, label);
             return;
@@ -237,7 +237,7 @@ struct Engine {
 
     Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) const {
         const Property &property = settings.property;
-        double value = values.born[played.slot], spread = jittered(label, t);
+        double value = values.by_slot[played.slot], spread = jittered(label, t);
         double v = property.identification(value, spread);
         double v_evidence = played.evidence_at == value ? v : property.identification(played.evidence_at, spread);
         if (played.kind == kLow) v_evidence = v_evidence < 0.0 ? v_evidence : 0.0;
@@ -250,7 +250,7 @@ struct Engine {
     // `now`: no outcome was learned since the draw, so that Phi is what it was there. `latest`: no forecast was made.
     void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool now, bool latest) {
         int64_t slot = played.slot;
-        double value = values.born[slot];
+        double value = values.by_slot[slot];
         bool known = now && (played.kind == kPair || played.kind == kZero);
         double phi = known ? played.phi : evidence.size(slot, evidence.sign(slot, row));
         books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);

@@ -49,7 +49,7 @@ struct Parts {
 
     Values values() const {
         int64_t m = whole("capacity");
-        return {number("low"), number("high"), array("values.born", m), array<int64_t>("values.order", m),
+        return {number("low"), number("high"), array("values.by_slot", m), array<int64_t>("values.order", m),
                 array("values.ranked", m), array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
     }
 
@@ -72,11 +72,11 @@ struct Parts {
 
     Books books() const {
         int64_t m = whole("capacity"), n = whole("n"), size = whole("flags");
-        int64_t rows = whole("apart");
+        int64_t rows = whole("n_standback");
         fits(rows == 0 || rows == m, "the arrays of a forecaster differ in size");
-        double *apart = array("ledger.apart", rows * n);
-        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), rows ? apart : nullptr,
-                array("ledger.moved", m), array("ledger.drift", 3),
+        double *standback_sums = array("ledger.standback_sums", rows * n);
+        return {array("ledger.sums", m * n), array("ledger.rounding", m * n), rows ? standback_sums : nullptr,
+                array("ledger.shown_sums", m), array("ledger.drift", 3),
                 array("ledger.totals", 4), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
                 array<int64_t>("pending.numbers", 2), n, size, whole("window")};
     }

@@ -7,7 +7,7 @@ namespace swapcal {
 
 struct Values {
     double low, high;
-    double *born;       // in order of birth: the place of a value here is its slot
+    double *by_slot;    // in order of birth: the place of a value here is its slot
     int64_t *order;     // slots in increasing order of their values
     double *ranked;     // the values in increasing order
     int64_t *numbers;   // how many
@@ -54,7 +54,7 @@ struct Values {
 
     int64_t add(double x) {
         int64_t i = above(x), count = n();
-        born[count] = x;
+        by_slot[count] = x;
         for (int64_t k = count; k > i; --k) order[k] = order[k - 1], ranked[k] = ranked[k - 1];
         order[i] = count;
         ranked[i] = x;

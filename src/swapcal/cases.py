@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -165,7 +165,7 @@ class MemoryBook:
     def close(self, cases: Iterable[tuple[Id, Closed]]) -> None:
         """Cases that are closed now; the oldest of too many become unknown."""
         self.closed.update(cases)
-        for name in list(self.closed)[: max(len(self.closed) - self.remember, 0)]:
+        for name in list(islice(self.closed, max(len(self.closed) - self.remember, 0))):
             del self.closed[name]
 
     def to_state(self) -> Saved:
@@ -280,8 +280,9 @@ class Cases(Stateful):
         """
         answers = _Turn(self, events).play()
         oldest = self.model.rounds.issued - self.model.rounds.window
-        self.expire(oldest)
-        self.model.held.let_go(oldest)
+        if oldest > 0:
+            self.expire(oldest)
+            self.model.held.let_go(oldest)
         return answers
 
     def learn(self, ids: Sequence[Id], y: Any, *, known: Any = None) -> Answers:

@@ -155,7 +155,7 @@ class Classes(_OfClasses[ClassesForecast]):
 
     1. The raw number of each class is swap multicalibrated by itself, with its own `guarantee()`: among the rounds in
        which class k was given p_k, and in every group, it comes up in a share p_k.
-    2. `probabilities` are the raw numbers with what they lack to 1 shared out (`simplex.shared_out`). While no number
+    2. `probabilities` are the raw numbers with what they lack to 1 shared out (`shared_out`). While no number
        is small beside its share, each moves by the same (1 - sum p)/K, whose sum over a group is at most the classes'
        errors of bias in the group added up and divided by K. So the probabilities keep the right mean in every group:
        :math:`|\sum_g (\hat p_k - y_k)| \le e_k(g) + \frac1K \sum_j e_j(g)`, with e_j the raw numbers' errors; and

@@ -32,14 +32,6 @@ def test_the_array_form_agrees_with_the_scalar_form(ends: tuple[float, float], n
     assert grid.round(values).tolist() == [grid.midpoint(i) for i in grid.bins(values).tolist()]
 
 
-@given(intervals, st.integers(1, 300), st.sampled_from([3, 9, 27]))
-def test_refinement_keeps_every_midpoint_to_the_bit(ends: tuple[float, float], n: int, factor: int) -> None:
-    grid = sc.Grid(*ends, n)
-    fine = grid.refined(factor)
-    for i in range(0, n, max(1, n // 7)):
-        assert fine.midpoint(factor * i + factor // 2) == pytest.approx(grid.midpoint(i), rel=0, abs=0)
-
-
 @pytest.mark.parametrize("bad", [(0.0, 1.0, 0), (0.0, 1.0, 2.5), (0.0, 1.0, True), (1.0, 1.0, 3), (0.0, math.inf, 3)])
 def test_a_grid_refuses_what_is_none(bad: tuple[float, float, int]) -> None:
     with pytest.raises(sc.InvalidInput, match="grid needs"):

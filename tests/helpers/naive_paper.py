@@ -21,6 +21,7 @@ import numpy as np
 
 from naive import Quadratic, Weights, total
 from swapcal.engine.kernels import uniform
+from swapcal.paper.projection import Step
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
 
@@ -324,3 +325,17 @@ class NaiveAlgorithm2(Setting):
         for s in SIGNS:
             kappa = s * self.v(played.forecast, y)
             self.fed[played.i, s].append([kappa * each for each in played.x])
+
+
+def kkt_residual(
+    log_weights: Float64Array, gradient: Float64Array, rates: Float64Array, floor: float, step: Step
+) -> float:
+    """By how much `step`, taken from exp(log_weights), misses the conditions of a minimizer: the largest of the misses.
+
+    They are ln(u_i / w_i) + eta_i (b_i + lam) = 0 for weights above the floor and >= 0 at it, sum u = 1, u >= floor.
+    The derivative is multiplied by eta_i, so that a miss is a relative error of a weight.
+    """
+    derivative = step.log_weights - log_weights + rates * (gradient + step.multiplier)
+    misses = np.where(step.weights > floor, np.abs(derivative), np.maximum(-derivative, 0.0))
+    outside = max(floor - float(step.weights.min()), 0.0)
+    return max(float(misses.max()), abs(float(step.weights.sum()) - 1.0), outside)

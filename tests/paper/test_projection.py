@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
 from effort import some
-from naive_paper import divergence, naive_projection
+from naive_paper import divergence, kkt_residual, naive_projection
 from swapcal.paper import projection
-from swapcal.paper.projection import kkt_residual, project
+from swapcal.paper.projection import project
 from swapcal.typing import Float64Array
 
 

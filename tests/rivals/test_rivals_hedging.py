@@ -9,8 +9,9 @@ import pytest
 
 import swapcal as sc
 from rival_games import N_GROUPS, drifting, far_label, play
+from swapcal.paper.method import Plan
 from swapcal.rivals.conformal import MVP
-from swapcal.rivals.games import Quadratics, first_change
+from swapcal.rivals.games import first_change
 from swapcal.rivals.garg2024 import Garg2024Finite
 from swapcal.rivals.ghuge2025 import Ghuge2025
 from swapcal.rivals.gupta2022 import Gupta2022
@@ -63,11 +64,10 @@ class TestTwoPoints:
     def test_noarov_roth(self) -> None:
         method = NoarovRoth2023(sc.Mean(), sc.Finite(N_GROUPS), horizon=400, bins=12)
         method.run(*drifting(400))
-        game = method.game
 
         def evidence(x: Float64Array, k: int) -> float:
-            chi = np.exp(game.logs) / np.exp(game.logs).sum()
-            return float(sum(chi * x * game.sums[:, k] / np.maximum(game.counts[:, k], 1.0)))
+            chi = np.exp(method.logs) / np.exp(method.logs).sum()
+            return float(sum(chi * x * method.sums[:, k] / np.maximum(method.counts[:, k], 1.0)))
 
         self.cancels(method, evidence)
 
@@ -94,12 +94,13 @@ class TestQuadraticGames:
         """K(f) rises by at most what the weights are told, so that they weigh an upper bound."""
         rng = np.random.default_rng(0)
         finite = sc.Finite(3)
-        for own in (True, False):
-            game = Quadratics(3, 2, horizon=100, bound=1.0, own_counts=own)
+        for kind in (NoarovRoth2023, Garg2024Finite):
+            game = kind(sc.Mean(), finite, horizon=100, bins=2)
             for _ in range(500):
                 row = finite.row((rng.random(3) < 0.6) * rng.uniform(-1.0, 1.0, 3))
                 before, logs = game.errors(), game.logs.copy()
-                game.record(row, int(rng.integers(2)), float(rng.uniform(-1.0, 1.0)))
+                point = int(rng.integers(2))
+                game.learn(row, Plan((float(game.points[point]),), (1.0,), (point,)), 0, float(rng.random()))
                 assert (game.errors() - before <= (game.logs - logs) / game.rate + 1e-9).all()
 
     @pytest.mark.slow
@@ -111,18 +112,18 @@ class TestQuadraticGames:
         y = play(method, x, far_label)
         bound = theorem_f10(horizon, method.bins, n)
         assert bound < 0.3
-        assert method.game.errors().max() / horizon <= bound
+        assert method.errors().max() / horizon <= bound
         idle = 0.25 * np.mean(y) + 0.25 * np.mean(1.0 - y)
-        assert method.game.errors().max() / horizon < 0.1 * idle
+        assert method.errors().max() / horizon < 0.1 * idle
 
     def test_roth_with_the_bound_of_a_quantile(self) -> None:
         horizon, n, level = 8000, 5, 0.6
         x, _ = drifting(horizon, n)
         y = np.random.default_rng(1).random(horizon)
         method = Roth2022(sc.Quantile(level), sc.Finite(n), horizon=horizon)
-        assert math.isclose(method.game.rate, math.sqrt(math.log(n) / (4 * horizon)) / (3 * level**2))
+        assert math.isclose(method.rate, math.sqrt(math.log(n) / (4 * horizon)) / (3 * level**2))
         forecasts = method.run(x, y)
-        assert method.game.errors().max() / horizon <= theorem_f10(horizon, method.bins, n, c=level)
+        assert method.errors().max() / horizon <= theorem_f10(horizon, method.bins, n, c=level)
         assert abs(np.mean(y <= forecasts) - level) < 0.05
 
     def test_garg_keeps_the_multicalibration_error_itself(self) -> None:
@@ -134,7 +135,7 @@ class TestQuadraticGames:
         forecasts = method.run(x, y)
         audit = sc.Audit(sc.Mean(), sc.Finite(n))
         audit.update_many(y, forecasts, x)
-        assert math.isclose(audit.multicalibration(), method.game.errors().max(), rel_tol=1e-9)
+        assert math.isclose(audit.multicalibration(), method.errors().max(), rel_tol=1e-9)
         assert audit.multicalibration() / horizon <= theorem_f10(horizon, method.bins, n)
 
 

@@ -98,8 +98,7 @@ def _log_sum(exponents: Float64Array) -> Float64Array:
 #
 # Notation: y_t in {0, 1}, forecasts p_t, V_t = p_t - y_t. A cell has n rows, Y = sum of y_t, P = sum of p_t. Its bias
 # is the average over its rows of E[V_t | everything before y_t] = p_t - pi_t: positive where forecasts were too high.
-# For a quantile of level q, let y_t = 1 where the outcome is above the forecast, and p_t = 1 - q: V_t is then p_t - y_t
-# again.
+# For a quantile of level q, let y_t = 1 where the outcome is above the forecast, and p_t = 1 - q: V_t = p_t - y_t.
 #
 # Nothing is assumed of the rows: forecasts and membership in the cell may depend on all that came before, outcomes on
 # each other, and one may look as often as one likes. Proofs are in `docs/audits.md`.

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from swapcal.audits.column import Column
 
 CONFIDENCE = 0.95
-# Bias below this part of a round's typical error is not worth a correction: taking it away saves 0.25 % of a squared
-# loss.
+# Bias below this part of a round's typical error is not worth a correction: it makes 0.25 % of a squared loss.
 NEGLIGIBLE = 0.05
 
 # The same for groups over all their rows, where errors of cells cannot cancel: 2 % of a row's typical error.

@@ -97,7 +97,10 @@ class FixedPredictor:
 def fitted(
     forecaster: Forecaster, X: Rows, y: Float64Array, hints: Float64Array | None, *, states: int, seed: int
 ) -> FixedPredictor:
-    """Run a forecaster over rows, in order, and keep its state at `states` random rounds of the second half."""
+    """Run a forecaster over rows, in order, and keep its state at `states` random rounds of the second half.
+
+    With 0 of them, or no rows, it is the last state that is kept.
+    """
     n = len(y)
     copies, start = [], 0
     for stop in (*chosen(n, states, seed), n):

@@ -99,11 +99,9 @@ def using(name: str) -> Iterator[None]:
 # The draw of round t: a pure function of (seed, t).
 #
 # A counter instead of a generator's state makes replay exact and lets any other language draw the same number. The
-# mixing
-# function is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once to the seed and once to the sum of the
-# mixed
-# seed and the counter's multiple of the golden gamma. NumPy's counter-based Philox takes far longer to set up per
-# draw.
+# mixing function is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once to the seed and once to the sum of
+# the mixed seed and the counter's multiple of the golden gamma. NumPy's counter-based Philox takes far longer to set up
+# per draw.
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 # The multiplier of the counter: 2^64 over the golden ratio.

@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
 _WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
 _LEARNED = (GradientDescent, MultiplicativeWeights)
-_IN_KERNEL = {"by_slot": "born", "standback_sums": "apart", "shown_sums": "moved"}
-# Arrays that every state has: their names in the kernel, and where they are.
+# Arrays that every state has: their names, and where they are.
 _ARRAYS = tuple(
-    (f"{part}.{_IN_KERNEL.get(key, key)}", part, key)
+    (f"{part}.{key}", part, key)
     for part, keys in (
         ("record", HintRecord.__slots__),
         ("values", ("by_slot", "order", "ranked", "numbers", "gaps")),
@@ -88,7 +87,7 @@ class NativeEngine:
             "jitter_seed": mix64(mix64(rules.seed) + GOLDEN),
             "flags": len(state.pending.flags),
             "window": state.pending.window,
-            "apart": len(state.ledger.standback_sums),
+            "n_standback": len(state.ledger.standback_sums),
             "cohorts": len(state.gate.ring),
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
@@ -196,7 +195,8 @@ def _settled(rules: Rules) -> dict[str, Any]:
 
 
 def _plain(array: Any) -> Any:
-    return np.require(array, requirements=["C", "A"])
+    plain = array.flags.c_contiguous and array.flags.aligned
+    return array if plain else np.require(array, requirements=["C", "A"])
 
 
 def _hint_model(state: Any) -> Any:

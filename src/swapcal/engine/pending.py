@@ -131,9 +131,8 @@ class OpenRounds:
 # The mark of a forecast: 32 bits of all that its update will use, so that copies of a forecaster tell rounds apart.
 #
 # Forecasters that were copied, forked or loaded from one file have the same identity, key and seed, and number their
-# rounds alike. A round that was issued before they parted is known to all of them, with the same mark; afterwards
-# round t
-# of one is another than round t of the other. So an update from outside is taken only if it has the mark of the round
+# rounds alike. A round that was issued before they parted is known to all of them, with the same mark; afterwards round
+# t of one is another than round t of the other. So an update from outside is taken only if it has the mark of the round
 # that was issued here. Whoever plays the same log again, as a service does after a crash, issues the same marks.
 #
 # Marks are no seals: they tell honest copies apart (by chance one in 2^32 is not), and the seal keeps out the rest.

@@ -332,7 +332,9 @@ class Round:
         lag = state.pending.issued - 1 - t
         stake, noted = self._stake(case, played, label, t), self._noted(case, played, label, t)
         drift, totals = state.ledger.drift.copy(), state.ledger.totals.copy()
-        model = self._hint_arrays() if self._fallible else None
+        model = None
+        if self._fallible and state.hint is not None:
+            model = {name: array.copy() for name, array in state.hint.arrays().items()}
         if state.hint is not None:
             own = case.row.indices < self.rules.hypotheses.n
             row = Row(case.row.indices[own], case.row.values[own])
@@ -375,10 +377,6 @@ class Round:
         if base is None or state.gate.open or state.pending.open != 1 or t != state.pending.issued - 1:
             return None
         return state.gate.stakes.outcome(float(state.values.by_slot[played.slot]), base, label)
-
-    def _hint_arrays(self) -> dict[str, Float64Array] | None:
-        hint = self.state.hint
-        return None if hint is None else {name: array.copy() for name, array in hint.arrays().items()}
 
     def _errors(self, case: RoundInputs, played: Played, label: float) -> Errors:
         values, target = self.state.values, self.rules.property

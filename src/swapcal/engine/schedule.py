@@ -363,17 +363,18 @@ def blanks(
 
 def play_events(round: Round, asked: Asked, labels: Float64Array, plan: Schedule) -> Float64Array:
     """Cases that were checked, with outcomes of these and of rounds that are held, as the plan says."""
-    state, hints = round.state, asked.hints
-    lines, rows = -1 - plan.codes[plan.codes < 0], plan.codes[plan.codes >= 0]
-    hinted = bool((~np.isnan(state.waiting.numbers[lines, HINT])).any())
-    if hints is not None:
-        at_once = (plan.late == 0) & ~np.isnan(labels)
-        hinted = hinted or bool((~np.isnan(hints[rows])).any() or (~np.isnan(hints[at_once])).any())
+    state, hints, first_hint = round.state, asked.hints, False
+    if not state.hinted:
+        learned = plan.codes < 0
+        first_hint = not np.isnan(state.waiting.numbers[-1 - plan.codes[learned], HINT]).all()
+        if hints is not None:
+            at_once = (plan.late == 0) & ~np.isnan(labels)
+            first_hint |= not np.isnan(hints[plan.codes[~learned]]).all() or not np.isnan(hints[at_once]).all()
     if round.rules.checks_ties:
         state.ties.add_many(labels[~np.isnan(labels)])
     out = np.empty(len(labels))
     play(round, Chunk(asked.rows, labels, hints, asked.features, out, plan))
-    if hinted and not state.hinted:
+    if first_hint:
         state.hinted = True
         round.engine.assemble()
     return out[:, None]

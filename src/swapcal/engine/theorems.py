@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 # --------
 # The theorems as numbers. Their proofs are in docs/guarantees.md; names and letters are the same there.
 #
-# Notation: N values, T rounds, n_i visits of value i, S_i the sums of f(x) V at the points where the evidence is
-# taken,
-# D_i the signed rounding of value i: sup_f of |sum f(x) (V(forecast, y) - V(evidence point, y))|. A potential's
-# theorem
+# Notation: N values, T rounds, n_i visits of value i, S_i the sums of f(x) V at the points where the evidence is taken,
+# D_i the signed rounding of value i: sup_f of |sum f(x) (V(forecast, y) - V(evidence point, y))|. A potential's theorem
 # bounds every |S_i,f| by a deviation, and the error is at most sum_i n_i min(1, (deviation_i + D_i) / n_i)^r; or it
 # bounds sum_i sup_f |S_i,f|^2 / n_i as a whole, and Minkowski's inequality adds the rounding.
 

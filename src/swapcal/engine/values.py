@@ -24,8 +24,7 @@ from swapcal.typing import Float64Array, IntArray
 class Grid:
     """`n` equal bins of the interval [low, high], numbered from 0; a bin forecasts its mid-point.
 
-    Bin i is [border(i), border(i + 1)), the last one closed. Cutting every bin into three keeps the old mid-points:
-    `refined(3)` is how a forecaster without a horizon gets finer and forgets nothing.
+    Bin i is [border(i), border(i + 1)), the last one closed.
 
     Parameters
     ----------
@@ -86,7 +85,6 @@ class Grid:
         float
             In the domain.
         """
-        # (2i + 1) / 2n is the same rational number after `refined`, so it rounds to the same float.
         return self.low + (self.high - self.low) * ((2 * i + 1) / (2 * self.n))
 
     @property
@@ -144,21 +142,6 @@ class Grid:
             Of the same shape.
         """
         return self.midpoints[self.bins(values)]
-
-    def refined(self, factor: int) -> "Grid":
-        """The grid with every bin cut into `factor` bins; an odd factor keeps the mid-points.
-
-        Parameters
-        ----------
-        factor : int
-            1 or more.
-
-        Returns
-        -------
-        Grid
-            With n * factor bins.
-        """
-        return Grid(self.low, self.high, self.n * factor)
 
 
 # For how many values there is room at first.
@@ -440,16 +423,13 @@ class HintRecord:
 # When the grid gets a new value: where rounding to the present ones has been shown to cost, and nowhere else.
 #
 # A gap between two neighbors gathers the rounding of the rounds that fall into it, and the noise of their outcomes. It
-# is
-# cut in the middle when the rounding stands out: its square exceeds a multiple of the sum of V^2. So coin flips, rare
-# events, quiet real numbers and quantiles of any density are one case, whatever the unit.
+# is cut in the middle when the rounding stands out: its square exceeds a multiple of the sum of V^2. So coin flips,
+# rare events, quiet real numbers and quantiles of any density are one case, whatever the unit.
 #
 # Number of values: a gap of width w around x (in units of the domain) is cut only after n rounds with n w^2 >= FLOOR x
-# (1
-# - x), and rounds are counted once; so T rounds make at most order (T / FLOOR)^(1/3) cuts, and a stream whose
-# forecasts
-# sit on k values makes k log T of them. Near an end of the domain gaps may be as fine as the variance of a probability
-# is small there.
+# (1 - x), and rounds are counted once; so T rounds make at most order (T / FLOOR)^(1/3) cuts, and a stream whose
+# forecasts sit on k values makes k log T of them. Near an end of the domain gaps may be as fine as the variance of a
+# probability is small there.
 
 # Values with which a stream may start: mid-points of equal bins without a hint, the first hints with one.
 FIRST = 11
@@ -513,10 +493,8 @@ def cut(values: Values, at: float, rounding: float, noise: float, factor: float)
 #
 # A hint's value may be played outright while the evidence against it is small: the potential of every active function
 # may reach (e n)^trust. Whether it *should* be is what the hint's own record says, the errors that it would have made
-# by
-# itself (`record`): it is trusted while that record is clean for every active function. A hint whose record is not
-# clean
-# is overruled, unless overruling it has cost more than it has gained; then it is trusted half as far.
+# by itself (`record`): it is trusted while that record is clean for every active function. A hint whose record is not
+# clean is overruled, unless overruling it has cost more than it has gained; then it is trusted half as far.
 #
 # Rounding a trusted hint is free on either side. If the hint is right, V is negative on average below it and positive
 # above; so where a value already shows bias, the side is chosen that takes bias away. This undoes most of what chance

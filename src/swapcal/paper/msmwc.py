@@ -7,7 +7,7 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.errors import InvalidInput
-from swapcal.paper.projection import Step, kkt_residual, project
+from swapcal.paper.projection import Step, project
 from swapcal.typing import Float64Array, FloatLike
 
 # --------
@@ -116,7 +116,6 @@ class MsMwCMaster:
         self.rates: Float64Array = np.array([1.0 / (32.0 * 2.0**k) for k in range(1, n_bases + 1)])
         self._start = self.rates**2 / (self.rates**2).sum()
         self._step = Step(self._start, np.log(self._start), 0.0, 0)
-        self._residual_of: tuple[Float64Array, Float64Array] | None = None
         self._sums = np.zeros(self.n_experts)
         self._squares = np.zeros(self.n_experts)
         self._bases = self._softmax(self._sums, self._squares)
@@ -134,19 +133,10 @@ class MsMwCMaster:
             return
         losses = -np.einsum("ki,i->k", self._bases, x)
         gradient = losses + _CORRECTION * self.rates * losses**2
-        weights, log_weights = self._step.weights, self._step.log_weights
-        self._step = project(weights, log_weights, gradient, self.rates, 0.0)
-        self._residual_of = (log_weights, gradient)
+        self._step = project(self._step.weights, self._step.log_weights, gradient, self.rates, 0.0)
         self._sums = self._sums + x
         self._squares = self._squares + x * x
         self._bases = self._softmax(self._sums, self._squares)
-
-    def kkt_residual(self) -> float:
-        """How far the master's last step is from an exact minimizer, as a relative error of its weights."""
-        if self._residual_of is None:
-            return abs(float(self._step.weights.sum()) - 1.0)
-        log_weights, gradient = self._residual_of
-        return kkt_residual(log_weights, gradient, self.rates, 0.0, self._step)
 
     def regret_bound(self, squares: FloatLike) -> Float64Array:
         r"""Bound on sum_t (gain_{t,i} - <w_t, gain_t>), for each i, if sum_t gain_{t,i}^2 is at most squares[i].
@@ -248,7 +238,6 @@ class MsMwC:
         start = np.full(self.n_experts, self._floor + (1.0 - 1.0 / self.horizon) * (1.0 / self.n_experts))
         self._surprise = -np.log(start)
         self._step = Step(start, np.log(start), 0.0, 0)
-        self._residual_of: tuple[Float64Array, Float64Array, Float64Array] | None = None
         self._squares = np.zeros(self.n_experts)
         self.n_rounds = 0
 
@@ -274,16 +263,8 @@ class MsMwC:
             return
         rates = self.rates
         gradient = x * (self.correction * rates * x - 1.0)
-        weights, log_weights = self._step.weights, self._step.log_weights
-        self._step = project(weights, log_weights, gradient, rates, self._floor)
-        self._residual_of = (log_weights, gradient, rates)
+        self._step = project(self._step.weights, self._step.log_weights, gradient, rates, self._floor)
         self._squares = self._squares + x * x
-
-    def kkt_residual(self) -> float:
-        """How far the last step is from an exact minimizer, as a relative error of the weights."""
-        if self._residual_of is None:
-            return abs(float(self._step.weights.sum()) - 1.0)
-        return kkt_residual(*self._residual_of, self._floor, self._step)
 
     def regret_bound(self, squares: FloatLike) -> Float64Array:
         r"""Bound on sum_t (gain_{t,i} - <w_t, gain_t>), for each i, if sum_t gain_{t,i}^2 is at most squares[i].

@@ -219,17 +219,3 @@ def _exp(x: Float64Array) -> Float64Array:
     # In two steps, as the power may lie below the normal numbers; only the second one rounds.
     half = np.floor(0.5 * k)
     return (_expm1_near(r, np.empty_like(r), np.empty_like(r)) + 1.0) * _powers_of_two(half) * _powers_of_two(k - half)
-
-
-def kkt_residual(
-    log_weights: Float64Array, gradient: Float64Array, rates: Float64Array, floor: float, step: Step
-) -> float:
-    """By how much `step`, taken from exp(log_weights), misses the conditions of a minimizer: the largest of the misses.
-
-    They are ln(u_i / w_i) + eta_i (b_i + lam) = 0 for weights above the floor and >= 0 at it, sum u = 1, u >= floor.
-    The derivative is multiplied by eta_i, so that a miss is a relative error of a weight.
-    """
-    derivative = step.log_weights - log_weights + rates * (gradient + step.multiplier)
-    misses = np.where(step.weights > floor, np.abs(derivative), np.maximum(-derivative, 0.0))
-    outside = max(floor - float(step.weights.min()), 0.0)
-    return max(float(misses.max()), abs(float(step.weights.sum()) - 1.0), outside)

@@ -201,23 +201,21 @@ def _plain(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def _clause(y: Float64Array, allowed: npt.NDArray[np.bool_], requirement: str) -> str | None:
-    """The sentence part about the first label that is not allowed; one pass over `allowed`."""
-    if allowed.all():
+def _clause(y: FloatLike, allowed: Callable[[Float64Array], npt.NDArray[np.bool_]], requirement: str) -> str | None:
+    """The sentence part about the first label that is not allowed."""
+    try:
+        array = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        return "the labels are not all numbers"
+    good = allowed(array)
+    if good.all():
         return None
-    at = int(np.argmin(allowed))
-    value = float(y.reshape(-1)[at])
-    where = f" at position {at}" if y.size > 1 else ""
+    at = int(np.argmin(good))
+    value = float(array.reshape(-1)[at])
+    where = f" at position {at}" if array.size > 1 else ""
     if math.isnan(value):
         return f"label nan{where} is not a number"
     return f"label {_plain(value)}{where} {requirement}"
-
-
-def _array(y: FloatLike) -> Float64Array | None:
-    try:
-        return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
 
 
 def outside(y: FloatLike, low: float, high: float) -> str | None:
@@ -230,20 +228,14 @@ def outside(y: FloatLike, low: float, high: float) -> str | None:
     """
     if isinstance(y, float) and low <= y <= high:
         return None
-    array = _array(y)
-    if array is None:
-        return "the labels are not all numbers"
-    return _clause(array, (array >= low) & (array <= high), f"is outside [{_plain(low)}, {_plain(high)}]")
+    return _clause(y, lambda a: (a >= low) & (a <= high), f"is outside [{_plain(low)}, {_plain(high)}]")
 
 
 def neither_zero_nor_one(y: FloatLike) -> str | None:
     """Which label of `y` is neither 0 nor 1, as a clause for an error message; None if all are."""
     if isinstance(y, float) and (y == 0.0 or y == 1.0):
         return None
-    array = _array(y)
-    if array is None:
-        return "the labels are not all numbers"
-    return _clause(array, (array == 0.0) | (array == 1.0), "is neither 0 nor 1")
+    return _clause(y, lambda a: (a == 0.0) | (a == 1.0), "is neither 0 nor 1")
 
 
 def sample(y: Float64Array, invalid: Callable[[Float64Array], str | None]) -> Float64Array:

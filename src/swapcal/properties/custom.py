@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -254,14 +254,6 @@ Interval = tuple[float, float]
 Bivariate = Callable[[FloatLike, FloatLike], FloatLike]
 
 
-class Examination(NamedTuple):
-    """What the grid has shown: the largest |V|, whether V never falls in p, and whether it never jumps."""
-
-    peak: float
-    monotone: bool
-    continuous: bool
-
-
 def _borders(interval: Interval) -> Float64Array:
     return np.linspace(*interval, _CELLS + 1)
 
@@ -276,8 +268,13 @@ def probes(domain: Interval, labels: Interval) -> tuple[Float64Array, Float64Arr
     return _borders(domain)[[20, 50, 80, 50]], _borders(labels)[[45, 15, 30, 85]]
 
 
-def examine(name: str, v: Bivariate, domain: Interval, labels: Interval, monotone: bool | None) -> Examination:
-    """Measure V(p, y), and raise InvalidInput with the place where it cannot be an identification function."""
+def examine(
+    name: str, v: Bivariate, domain: Interval, labels: Interval, monotone: bool | None
+) -> tuple[float, bool, bool]:
+    """The largest |V(p, y)|, whether V never falls in p, and whether it never jumps, as far as the grid shows.
+
+    InvalidInput tells the place where it cannot be an identification function.
+    """
     if monotone is not None and not isinstance(monotone, bool):
         raise InvalidInput(f"{name}: monotone must be True, False or None; got {monotone!r}")
     forecasts, outcomes = _borders(domain), _borders(labels)
@@ -304,7 +301,7 @@ def examine(name: str, v: Bivariate, domain: Interval, labels: Interval, monoton
             f"{forecasts[i]:g} and {forecasts[i + 1]:g}; leave monotone out to have it measured"
         )
     jump = _largest_jump(v, forecasts, _borders(labels), falls)
-    return Examination(peak, rising if monotone is None else monotone, jump <= _JUMP * peak)
+    return peak, rising if monotone is None else monotone, jump <= _JUMP * peak
 
 
 def _largest_jump(v: Bivariate, forecasts: Float64Array, outcomes: Float64Array, falls: Float64Array) -> float:
@@ -437,10 +434,9 @@ class Property(base.PropertyBase):
         if value is not None and not callable(value):
             raise InvalidInput(f"{self.name}: value must be a function of a sample; got {value!r}")
         self._value = value
-        examination = examine(self.name, self._raw, self.domain, (self.low, self.high), monotone)
-        self.scale = max(examination.peak, 1.0)
-        self.monotone = examination.monotone
-        self.continuous = examination.continuous
+        examined = examine(self.name, self._raw, self.domain, (self.low, self.high), monotone)
+        peak, self.monotone, self.continuous = examined
+        self.scale = max(peak, 1.0)
         if self._identification is not None and self._loss is not None:
             require_agreement(self.name, self._raw, self._derivative, self.domain, (self.low, self.high))
         declared = None if lipschitz is None else inputs.plain_number(lipschitz, "lipschitz")

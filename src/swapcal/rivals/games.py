@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -176,27 +176,32 @@ class ExpertsRival(BinnedRival):
 # rule applies (Lee, Noarov, Pai, Roth 2022, Online minimax multiobjective optimization).
 
 
-class Quadratics:
-    """Sums, counts and weights of all functions.
+@dataclass(eq=False, repr=False, kw_only=True)
+class QuadraticRival(BinnedRival):
+    """Plays this game at the points 1/m, ..., 1 of the domain.
 
-    Parameters
-    ----------
-    n_functions, n_points : int
-        Sizes of the class and of the grid.
-    horizon : int
-        T, for the rate.
-    bound : float
-        C with |V| <= C; gains are at most 3 C^2.
-    own_counts : bool
-        Whether n counts the visits with f(x) not 0, for each function, or all visits of the point.
+    own_counts: whether n counts the visits with f(x) not 0, for each function, or all visits of the point.
     """
 
-    def __init__(self, n_functions: int, n_points: int, *, horizon: int, bound: float, own_counts: bool) -> None:
-        self.own_counts = own_counts
-        self.rate = math.sqrt(math.log(n_functions) / (4.0 * horizon)) / (3.0 * bound**2)
-        self.sums = np.zeros((n_functions, n_points))
-        self.counts = np.zeros((n_functions if own_counts else 1, n_points))
-        self.logs = np.zeros(n_functions)
+    own_counts: ClassVar[bool] = True
+
+    def start(self) -> None:
+        """Settle the points, and start with nothing learned."""
+        super().start()
+        n = self.hypotheses.n
+        self.points = np.linspace(*self.property.domain, self.bins + 1)[1:]
+        self.rate = math.sqrt(math.log(n) / (4.0 * self.horizon)) / (3.0 * self.bound() ** 2)
+        self.sums = np.zeros((n, self.bins))
+        self.counts = np.zeros((n if self.own_counts else 1, self.bins))
+        self.logs = np.zeros(n)
+
+    def bound(self) -> float:
+        """C with |V| <= C, so that gains are at most 3 C^2; this package scales V so that it is 1."""
+        return 1.0
+
+    def default_bins(self) -> int:
+        """ceil(sqrt(T)), and at most T/3 as the theorem asks."""
+        return max(1, min(math.ceil(math.sqrt(self.horizon)), self.horizon // 3))
 
     def evidence(self, row: Row) -> Float64Array:
         """Phi for every point, up to a factor that does not depend on the point."""
@@ -204,52 +209,23 @@ class Quadratics:
         counts = self.counts[row.indices] if self.own_counts else self.counts
         return np.asarray((chi * row.values) @ (self.sums[row.indices] / np.maximum(counts, 1.0)))
 
-    def record(self, row: Row, point: int, v: float) -> None:
-        """A visit of a point, with identification v there."""
-        gains, where = row.values * v, row.indices
-        sums = self.sums[where, point]
-        counts = self.counts[where, point] if self.own_counts else self.counts[0, point]
+    def plan(self, row: Row, hint: float | None) -> Plan:
+        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
+        return play_points(self.points, first_change(self.evidence(row)))
+
+    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
+        """Add the identification at the forecast to the sums, and the gains to the weights."""
+        point, where = plan.notes[drawn], row.indices
+        gains = row.values * inputs.identified(self.property, plan.values[drawn], y)
+        counted: Any = where if self.own_counts else 0
+        sums, counts = self.sums[where, point], self.counts[counted, point]
         self.logs[where] += self.rate * (2.0 * sums * gains + gains * gains) / np.maximum(counts, 1.0)
         self.sums[where, point] = sums + gains
-        if self.own_counts:
-            self.counts[where, point] += 1.0
-        else:
-            self.counts[0, point] += 1.0
+        self.counts[counted, point] += 1.0
 
     def errors(self) -> Float64Array:
         """K(f) for every function."""
         return np.asarray((self.sums**2 / np.maximum(self.counts, 1.0)).sum(axis=1))
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class QuadraticRival(BinnedRival):
-    """Plays the game of `Quadratics` at the points 1/m, ..., 1 of the domain; `own_counts` as there."""
-
-    own_counts: ClassVar[bool] = True
-
-    def start(self) -> None:
-        """Settle the points and start the game."""
-        super().start()
-        self.points = np.linspace(*self.property.domain, self.bins + 1)[1:]
-        self.game = Quadratics(
-            self.hypotheses.n, self.bins, horizon=self.horizon, bound=self.bound(), own_counts=self.own_counts
-        )
-
-    def bound(self) -> float:
-        """C with |V| <= C; this package scales V so that it is 1."""
-        return 1.0
-
-    def default_bins(self) -> int:
-        """ceil(sqrt(T)), and at most T/3 as the theorem asks."""
-        return max(1, min(math.ceil(math.sqrt(self.horizon)), self.horizon // 3))
-
-    def plan(self, row: Row, hint: float | None) -> Plan:
-        """Neighboring points of the grid where the weighted evidence changes sign; hints are not used."""
-        return play_points(self.points, first_change(self.game.evidence(row)))
-
-    def learn(self, row: Row, plan: Plan, drawn: int, y: float) -> None:
-        """Add the identification at the forecast to the sums, and the gains to the weights."""
-        self.game.record(row, plan.notes[drawn], inputs.identified(self.property, plan.values[drawn], y))
 
 
 # --------

@@ -123,8 +123,8 @@ class Garg2024Finite(QuadraticRival):
 
     Notes
     -----
-    The game of `Quadratics` with one coordinate for each function and the visits of a point, whoever they are from, as
-    its counts. Time O(m active functions) a round, memory O(m |F|).
+    The game of `QuadraticRival` with one coordinate for each function and the visits of a point, whoever they are from,
+    as its counts. Time O(m active functions) a round, memory O(m |F|).
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Garg2024Finite(QuadraticRival):
     >>> method = Garg2024Finite(Mean(), Finite(2), horizon=900, seed=1)
     >>> for t in range(900):
     ...     method.update(method.predict([1.0, (t % 3) - 1.0]), float(t % 3 == 1))
-    >>> bool(method.game.errors().max() < 0.05 * 900)
+    >>> bool(method.errors().max() < 0.05 * 900)
     True
 
     References

@@ -91,7 +91,8 @@ class NoarovRoth2023(QuadraticRival):
 
     Notes
     -----
-    See `Quadratics` for the game; rate sqrt(ln |F| / (4 T)) / 3. Time O(m active functions) a round, memory O(m |F|).
+    See `QuadraticRival` for the game; rate sqrt(ln |F| / (4 T)) / 3. Time O(m active functions) a round, memory
+    O(m |F|).
 
     Examples
     --------
@@ -99,7 +100,7 @@ class NoarovRoth2023(QuadraticRival):
     >>> method = NoarovRoth2023(Expectile(0.9), Finite(2), horizon=900, seed=1)
     >>> for t in range(900):
     ...     method.update(method.predict([1.0, t % 2]), (t * 0.618) % 1.0)
-    >>> bool(method.game.errors().max() < 0.05 * 900)
+    >>> bool(method.errors().max() < 0.05 * 900)
     True
 
     References
@@ -141,7 +142,7 @@ class Roth2022(QuadraticRival):
 
     Notes
     -----
-    The game is that of `Quadratics`, with the quantile's own bound C = max(q, 1 - q) in the rate. Time O(m active
+    The game is that of `QuadraticRival`, with the quantile's own bound C = max(q, 1 - q) in the rate. Time O(m active
     functions) a round, memory O(m |F|).
 
     Examples

@@ -65,7 +65,7 @@ class Server:
     async def running(self) -> AsyncIterator[None]:
         """From the first request to the last: streams of the configuration are made, and nothing taken is lost."""
         self.writer.start(asyncio.get_running_loop())
-        tasks = [asyncio.create_task(_again_and_again(self._stalled, STALL_EVERY))]
+        tasks = [asyncio.create_task(_again_and_again(self.writer.give_up, STALL_EVERY))]
         try:
             await self._refresh(starting=True)
             tasks.append(asyncio.create_task(_again_and_again(self._refresh, TOKENS_EVERY)))
@@ -77,9 +77,6 @@ class Server:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.writer.stop(max(0.5, self.stop_at - time.monotonic()))
             await self.http.aclose()
-
-    async def _stalled(self) -> None:
-        self.writer.give_up()
 
     async def _refresh(self, *, starting: bool = False) -> None:
         """Make what is missing of the configuration's streams, and read the tokens; those known so far stay good.

@@ -160,7 +160,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         """The features of a case, or None where the stream has none."""
         if not self.features:
             return None
-        missing = [name for name in self.features if not _is_number(context.get(name))]
+        missing = [name for name in self.features if type(context.get(name)) not in (int, float)]
         if missing:
             raise sc.InvalidInput(f"the features {', '.join(map(repr, missing))} must be numbers in the context")
         return [float(context[name]) for name in self.features]  # type: ignore[arg-type]
@@ -171,7 +171,3 @@ class StreamAnswer(Struct, frozen=True):
 
     spec: StreamSpec
     status: StreamStatus
-
-
-def _is_number(value: Scalar) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -113,7 +113,7 @@ class Writer:
         gathered, self._gathered = self._gathered, []
         self._queue.put(gathered)
 
-    def give_up(self) -> None:
+    async def give_up(self) -> None:
         """Answer all that waits while the store is stalled; the event loop asks for it now and then."""
         if self.is_stalled and self._unanswered:
             log.error("store stalled", extra={"waiting": self.queued})

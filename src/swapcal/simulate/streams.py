@@ -329,27 +329,6 @@ def _unit_expectile(level: float) -> float:
 # row before which the outcome of row t is learned: t + 1 where it is known at once, and never less.
 
 
-def at_once(n_rounds: int) -> Float64Array:
-    """Every outcome before the next row.
-
-    Parameters
-    ----------
-    n_rounds : int
-        Rows.
-
-    Returns
-    -------
-    array
-        Row numbers.
-
-    Examples
-    --------
-    >>> at_once(3)
-    array([1., 2., 3.])
-    """
-    return fixed(n_rounds, 1)
-
-
 def fixed(n_rounds: int, rows: int) -> Float64Array:
     """Every outcome after the same number of rows.
 

@@ -96,6 +96,44 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
         fits = MethodMapping().add(caller="fit", callee="fit").add(caller="partial_fit", callee="partial_fit")
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._model(), method_mapping=fits)
 
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Fit the model, and calibrate it in one pass over the rows in order.
+
+        Parameters
+        ----------
+        X : array or frame
+            Features; group columns are among them.
+        y : array
+            Classes, or outcomes.
+        **params
+            `sample_weight`, and whatever the model's `fit` takes.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        X, y = self._validated(X, reset=True), targets(y, X, classes=is_classifier(self))
+        weights = self._weights(X, params)
+        self._start(X)
+        if self._has_a_question(y if weights is None else y[weights > 0.0]):
+            hints = self._fit_model(X, y, params)
+            self._begin(y, hints, len(y))
+            self._learn(self._contexts(X, weights, learn=True), y, hints, states=self.states)
+        return self
+
+    def _has_a_question(self, y: Any) -> bool:
+        """Whether these outcomes leave anything to forecast."""
+        return True
+
+    def _begin(self, y: Any, hints: Float64Array | None, horizon: int | None) -> None:
+        """Make what forecasts."""
+        raise NotImplementedError
+
+    def _learn(self, rows: Rows, y: Any, hints: Float64Array | None, *, states: int) -> None:
+        """Play the rows in order, and keep so many states of the way, or with 0 the last one."""
+        raise NotImplementedError
+
     def _default(self) -> Any:
         raise NotImplementedError
 
@@ -229,16 +267,6 @@ class AroundRegressor(RegressorMixin, AroundEstimator):
     def _forecasts(self, model: Any, X: Any) -> Float64Array:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
 
-    def fit(self, X: Any, y: Any, **params: Any) -> Self:
-        """Fit the model, and calibrate it in one pass over the rows in order; as for `MulticalibratedClassifier`."""
-        X, y = self._validated(X, reset=True), targets(y, X, classes=False)
-        weights = self._weights(X, params)
-        self._start(X)
-        hints = self._fit_model(X, y, params)
-        self._begin(y, hints, len(y))
-        self._learn(self._contexts(X, weights, learn=True), y, hints, states=self.states)
-        return self
-
     def partial_fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`."""
         first = not hasattr(self, self._machine)
@@ -250,11 +278,3 @@ class AroundRegressor(RegressorMixin, AroundEstimator):
         self._learn(self._contexts(X, weights, learn=True), y, self._hints(X), states=0)
         self._teach(X, y, params)
         return self
-
-    def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
-        """Make what forecasts."""
-        raise NotImplementedError
-
-    def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
-        """Play the rows in order, and keep so many states of the way, or with 0 the last one."""
-        raise NotImplementedError

@@ -1,6 +1,5 @@
 """A classifier around any other, calibrated for every group."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from swapcal.classes import shared_out
-from swapcal.compat.batch import FixedPredictor, fitted, play
+from swapcal.compat.batch import FixedPredictor, fitted
 from swapcal.compat.sklearn.base import AroundEstimator, targets
 from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.properties import Probability
+from swapcal.protocols import Rows
 from swapcal.typing import Float64Array
 
 
@@ -63,39 +63,24 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
     def _default(self) -> Any:
         return LogisticRegression()
 
-    def fit(self, X: Any, y: Any, **params: Any) -> "MulticalibratedClassifier":
-        """Fit the model, and calibrate it in one pass over the rows in order.
-
-        Parameters
-        ----------
-        X : array or frame
-            Features; group columns are among them.
-        y : array
-            Classes.
-        **params
-            `sample_weight`, and whatever the model's `fit` takes.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        X, y = self._validated(X, reset=True), targets(y, X, classes=True)
-        weights = self._weights(X, params)
-        counted = slice(None) if weights is None else weights > 0.0
+    def _has_a_question(self, y: Any) -> bool:
         check_classification_targets(y)
-        self.classes_ = np.unique(y[counted])
-        self._start(X)
-        if len(self.classes_) == 1:
-            self.estimator_, self.forecasters_, self.mixtures_ = None, [], list[FixedPredictor]()
-            return self
-        hints = self._fit_model(X, y, params)
-        self.forecasters_ = [self._forecaster(k, len(y)) for k in range(self._parts())]
-        self.mixtures_, rows = [], self._contexts(X, weights, learn=True)
+        self.classes_ = np.unique(y)
+        self.forecasters_, self.mixtures_ = list[Forecaster](), list[FixedPredictor]()
+        return len(self.classes_) > 1
+
+    def _begin(self, y: Any, hints: Float64Array | None, horizon: int | None) -> None:
+        settings: dict[str, Any] = {"horizon": horizon, "outside": "clip"}
+        seeds = [seed_for(self.random_state, k) for k in range(1 if len(self.classes_) == 2 else len(self.classes_))]
+        self.forecasters_ = [Forecaster(Probability(), self._functions(), seed=seed, **settings) for seed in seeds]
+
+    def _learn(self, rows: Rows, y: Any, hints: Float64Array | None, *, states: int) -> None:
+        self.mixtures_ = []
         for k, forecaster in enumerate(self.forecasters_):
-            label, seed = self._label(y, k), seed_for(self.random_state, "states", k)
-            self.mixtures_.append(fitted(forecaster, rows, label, hints[:, k], states=self.states, seed=seed))
-        return self
+            label = np.asarray(y == self.classes_[1 if len(self.classes_) == 2 else k], dtype=np.float64)
+            seed = seed_for(self.random_state, "states", k) if states else k
+            own = None if hints is None else hints[:, k]
+            self.mixtures_.append(fitted(forecaster, rows, label, own, states=states, seed=seed))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, **params: Any) -> "MulticalibratedClassifier":
         """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`.
@@ -120,21 +105,18 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         X, y = self._validated(X, reset=first), targets(y, X, classes=True)
         weights = self._weights(X, params)
         if first:
-            check_classification_targets(y)
-            self.classes_ = np.unique(y if classes is None else classes)
-            if len(self.classes_) < 2:
+            known = np.unique(y if classes is None else classes)
+            if len(known) < 2:
                 raise InvalidInput("the first partial_fit needs classes=[...], all that can come, or two of them in y")
+            self._has_a_question(known)
             self._start(X)
-            self.forecasters_ = [self._forecaster(k, None) for k in range(self._parts())]
+            self._begin(y, None, None)
         elif not self.forecasters_:
             raise InvalidInput("fit has seen one class only, which leaves nothing to forecast; start anew")
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise InvalidInput(f"y has the class {y[unknown][0]!r}, and the classes are {self.classes_.tolist()!r}")
-        hints, rows = self._hints(X), self._contexts(X, weights, learn=True)
-        for k, forecaster in enumerate(self.forecasters_):
-            play(forecaster, rows, self._label(y, k), None if hints is None else hints[:, k])
-        self.mixtures_ = [FixedPredictor([copy.deepcopy(f)], k) for k, f in enumerate(self.forecasters_)]
+        self._learn(self._contexts(X, weights, learn=True), y, self._hints(X), states=0)
         self._teach(X, y, params, classes=self.classes_)
         return self
 
@@ -168,16 +150,6 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         """The likeliest class of each row."""
         check_is_fitted(self, "mixtures_")
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-
-    def _parts(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
-
-    def _label(self, y: Any, k: int) -> Float64Array:
-        return np.asarray(y == self.classes_[1 if len(self.classes_) == 2 else k], dtype=np.float64)
-
-    def _forecaster(self, k: int, horizon: int | None) -> Forecaster:
-        seed = seed_for(self.random_state, k)
-        return Forecaster(Probability(), self._functions(), seed=seed, horizon=horizon, outside="clip")
 
     def _forecasts(self, model: Any, X: Any) -> Float64Array:
         """The model's probabilities: of the second of two classes, or of all."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from swapcal.compat.batch import FixedPredictor, chosen, fitted, play, steady
+from swapcal.compat.batch import chosen, fitted, steady
 from swapcal.compat.sklearn.base import AroundRegressor, range_of
 from swapcal.engine.kernels import seed_for
 from swapcal.forecaster import Forecaster
@@ -169,12 +169,8 @@ class MulticalibratedRegressor(AroundRegressor):
         self.bins = bins
 
     def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
-        if states:
-            seed = seed_for(self.random_state, "states")
-            self.mixture_ = fitted(self.forecaster_, rows, y, hints, states=states, seed=seed)
-        else:
-            play(self.forecaster_, rows, y, hints)
-            self.mixture_ = FixedPredictor([copy.deepcopy(self.forecaster_)], self.random_state)
+        seed = seed_for(self.random_state, "states") if states else self.random_state
+        self.mixture_ = fitted(self.forecaster_, rows, y, hints, states=states, seed=seed)
 
     def predict(self, X: Any) -> Float64Array:
         """Calibrated forecasts; learns nothing."""
