@@ -21,7 +21,7 @@ def delays(source: LateSource) -> Iterator[LateStream]:
     yield LateStream(source, "200 rows", streams.fixed(n, 200))
     yield LateStream(source, "2,000 rows", streams.fixed(n, 2000))
     if source.real is not None:
-        yield LateStream(source, REAL, np.maximum(source.real, np.arange(n) + 1.0), depends=source.recorded)
+        yield LateStream(source, REAL, np.maximum(source.real, np.arange(n) + 1.0), depends=source.real_depends)
     yield LateStream(source, "by day", _next_day(source))
     yield LateStream(source, "heavy tail", streams.heavy_tailed(n, 50.0, 0))
     yield LateStream(source, "high ones fast", streams.by_outcome(y, 20.0, 3000.0, 0), depends=True)

@@ -24,12 +24,13 @@ LEVEL = 0.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Recorded:
-    """A file's stream with its segments, days, and the first row that knows each outcome."""
+    """A file's stream with its segments, days, and the first row that knows each outcome, if that is written."""
 
     stream: RecordedStream
     segment: str
     days: IntArray | None = None
     real: Float64Array | None = None
+    real_depends: bool = False
 
 
 def half_of_file(name: str) -> str:
@@ -75,6 +76,7 @@ def _source(
         half_of_file(file),
         days=None if recorded.days is None else recorded.days[rows],
         real=None if recorded.real is None else np.searchsorted(rows, recorded.real[rows]).astype(np.float64),
+        real_depends=recorded.real_depends,
         recorded=True,
         jitter=1.0 if whole and kind == QUANTILE else 0.0,
     )
@@ -150,7 +152,7 @@ def _injury_claims(batch: Batch) -> Iterator[_Recorded]:
         },
         real=True,
     )
-    yield _Recorded(stream, "injury", _day_numbers(reported), _first_row(reported, settled))
+    yield _Recorded(stream, "injury", _day_numbers(reported), _first_row(reported, settled), real_depends=True)
 
 
 def _searches(batch: Batch) -> Iterator[_Recorded]:

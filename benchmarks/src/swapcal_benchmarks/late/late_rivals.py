@@ -14,7 +14,7 @@ from swapcal_benchmarks.late.late_cache import LateCache
 from swapcal_benchmarks.late.late_stream import EVENT, QUANTILE, LateStream
 from swapcal_benchmarks.late.regression import Regression
 
-__all__ = ["ISOTONIC", "RECENT", "REFIT", "RIVALS", "SEGMENTS", "refit_rows", "rival"]
+__all__ = ["ISOTONIC", "RECENT", "REFIT", "RIVALS", "SEGMENTS", "refit_rows", "rival", "with_groups"]
 
 REFIT, RECENT, ISOTONIC, SEGMENTS = "refit", "refit, last 10,000", "rolling isotonic", "by segment"
 WINDOW = 10_000

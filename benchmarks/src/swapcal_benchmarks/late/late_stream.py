@@ -22,8 +22,8 @@ class LateSource:
     kind: event, mean or quantile. y: outcomes, none missing. p: the model's own forecasts, as they are. groups: sparse
     rows, with the group of everybody first. segments: one code a row, for the rival that recalibrates each of them and
     for the worst bias. days: not falling, where rows have a time; None: 200 rows are a day. real: the first row that
-    knows each outcome, where it is recorded. right: the model is the truth. jitter: see `Forecaster`. half: tuning or
-    reported.
+    knows each outcome, where it is recorded, and real_depends whether that depends on the outcome. right: the model is
+    the truth. jitter: see `Forecaster`. half: tuning or reported.
     """
 
     name: str
@@ -37,6 +37,7 @@ class LateSource:
     half: str
     days: IntArray | None = None
     real: Float64Array | None = None
+    real_depends: bool = False
     right: bool = False
     recorded: bool = False
     jitter: float = 0.0
