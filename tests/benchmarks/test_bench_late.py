@@ -18,7 +18,7 @@ from swapcal_benchmarks.late.late_cache import LateCache
 from swapcal_benchmarks.late.late_command import late_report
 from swapcal_benchmarks.late.late_delays import NEVER, delays
 from swapcal_benchmarks.late.late_files import FILES, half_of_file
-from swapcal_benchmarks.late.late_rivals import ISOTONIC, REFIT, RIVALS, refit_rows, rival, with_groups
+from swapcal_benchmarks.late.late_rivals import ISOTONIC, REFIT, RIVALS, refit_rows, rival, rivals_of, with_groups
 from swapcal_benchmarks.late.late_rows import LateRow, measure_rows
 from swapcal_benchmarks.late.late_scores import Pair
 from swapcal_benchmarks.late.late_stream import EVENT, QUANTILE, REPORTED, TUNING
@@ -82,23 +82,30 @@ def test_two_standard_errors_decide() -> None:
     assert Pair(-2.1, 1.0).ahead
 
 
-@pytest.mark.parametrize("label", ["group bias, event, seed 1, heavy tail", "group bias, 0.9 quantile, seed 1, by day"])
-@pytest.mark.parametrize("name", list(RIVALS))
+_ALL = [
+    (label, name)
+    for label in ("group bias, event, seed 1, heavy tail", "group bias, 0.9 quantile, seed 1, by day")
+    for name in rivals_of(_stream(label))
+]
+
+
+@pytest.mark.parametrize(("label", "name"), _ALL)
 def test_rivals_use_what_is_known_and_nothing_else(label: str, name: str) -> None:
     stream = _stream(label)
     forecasts = rival(stream, name, LateCache(None))
-    if name == ISOTONIC and stream.kind == QUANTILE:
-        assert forecasts is None
-        return
-    assert forecasts is not None
     first = next(start for start, _, used in refit_rows(stream) if used)
     np.testing.assert_allclose(forecasts[:first], stream.p[:first], rtol=1e-6)
     assert not np.allclose(forecasts[first:], stream.p[first:])
     hidden = np.where(stream.known > 1200, 1.0 - stream.y, stream.y)
     other = rival(replace(stream, source=replace(stream.source, y=hidden)), name, LateCache(None))
-    assert other is not None
     np.testing.assert_array_equal(other[:1201], forecasts[:1201])
     assert not np.array_equal(other, forecasts)
+
+
+def test_isotonic_regression_is_no_rival_for_quantiles() -> None:
+    event, quantile = (_stream(f"group bias, {kind}, seed 1, by day") for kind in ("event", "0.9 quantile"))
+    assert rivals_of(event) == list(RIVALS)
+    assert set(rivals_of(event)) - set(rivals_of(quantile)) == {ISOTONIC}
 
 
 def test_a_refit_gains_most_of_what_hindsight_gains() -> None:
@@ -107,7 +114,6 @@ def test_a_refit_gains_most_of_what_hindsight_gains() -> None:
     hindsight = LogisticRegression(fit_intercept=False, max_iter=1000).fit(columns, stream.y)
     best = measure(stream, hindsight.predict_proba(columns)[:, 1]).loss
     forecasts = rival(stream, REFIT, LateCache(None))
-    assert forecasts is not None
     assert best < measure(stream, forecasts).loss < 0.6 * best < 0.0
 
 
@@ -136,7 +142,6 @@ def test_what_rivals_forecast_is_kept_until_the_stream_changes(tmp_path: Path) -
     np.save(kept, np.zeros(N))
     np.testing.assert_array_equal(rival(stream, REFIT, cache), np.zeros(N))
     moved = replace(stream, known=stream.known + 1)
-    assert first is not None
     assert np.abs(rival(moved, REFIT, cache) - first).max() < 0.2
     assert len(list(tmp_path.iterdir())) == 2
 

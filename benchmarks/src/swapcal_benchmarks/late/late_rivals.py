@@ -14,19 +14,28 @@ from swapcal_benchmarks.late.late_cache import LateCache
 from swapcal_benchmarks.late.late_stream import EVENT, QUANTILE, LateStream
 from swapcal_benchmarks.late.regression import Regression
 
-__all__ = ["ISOTONIC", "RECENT", "REFIT", "RIVALS", "SEGMENTS", "refit_rows", "rival", "with_groups"]
+__all__ = ["ISOTONIC", "RECENT", "REFIT", "RIVALS", "SEGMENTS", "refit_rows", "rival", "rivals_of", "with_groups"]
 
 REFIT, RECENT, ISOTONIC, SEGMENTS = "refit", "refit, last 10,000", "rolling isotonic", "by segment"
 WINDOW = 10_000
 _FIRST, _LEAST, _MOST = 100, 50, 500
 
 
-def rival(stream: LateStream, name: str, cache: LateCache) -> Float64Array | None:
-    """A rival's forecasts, kept as single precision; None where it has no meaning."""
-    if name == ISOTONIC and stream.kind == QUANTILE:
-        return None
-    found = cache.kept(f"{stream.label}, {name}", stream.digest(), lambda: RIVALS[name](stream).astype(np.float32))
-    return found.astype(np.float64)
+def rivals_of(stream: LateStream) -> list[str]:
+    """Those that have a meaning: isotonic regression is of means."""
+    return [name for name in RIVALS if name != ISOTONIC or stream.kind != QUANTILE]
+
+
+def rival(stream: LateStream, name: str, cache: LateCache) -> Float64Array:
+    """A rival's forecasts, kept as single precision."""
+    limits = package("threadpoolctl", "the rivals", extra="bench").threadpool_limits
+
+    def made() -> Float64Array:
+        # The systems are small: on a busy machine, threads that wait for each other take 30 times as long as one.
+        with limits(1):
+            return RIVALS[name](stream).astype(np.float32)
+
+    return cache.kept(f"{stream.label}, {name}", stream.digest(), made).astype(np.float64)
 
 
 def refit_rows(stream: LateStream) -> Iterator[tuple[int, int, int]]:

@@ -12,7 +12,7 @@ from swapcal.hypotheses import Finite
 from swapcal.sparse import CompressedRows
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.late.late_cache import LateCache
-from swapcal_benchmarks.late.late_rivals import RECENT, REFIT, RIVALS, rival
+from swapcal_benchmarks.late.late_rivals import RECENT, REFIT, RIVALS, rival, rivals_of
 from swapcal_benchmarks.late.late_scores import LateScore, Pair, measure, paired
 from swapcal_benchmarks.late.late_stream import REPORTED, LateStream
 
@@ -84,11 +84,11 @@ def measure_rows(
     rows: list[LateRow] = []
     for stream in streams:
         source = stream.source
-        forecasts: dict[str, Float64Array | None] = {
+        forecasts: dict[str, Float64Array] = {
             OURS: ours(stream, learning=True),
             UNLEARNED: ours(stream, learning=False),
         }
-        forecasts |= {name: rival(stream, name, cache) for name in RIVALS}
+        forecasts |= {name: rival(stream, name, cache) for name in rivals_of(stream)}
         rows.append(
             LateRow(
                 source.name,
@@ -100,7 +100,7 @@ def measure_rows(
                 stream.depends,
                 len(source.y),
                 measure(stream, source.p),
-                {name: None if each is None else measure(stream, each) for name, each in forecasts.items()},
+                {name: measure(stream, forecasts[name]) if name in forecasts else None for name in METHODS},
                 {name: paired(stream, forecasts[OURS], forecasts[name]) for name in (REFIT, RECENT)},
             )
         )
