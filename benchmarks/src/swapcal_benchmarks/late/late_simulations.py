@@ -99,7 +99,8 @@ def _events(n: int, seed: int) -> Iterator[LateSource]:
     shocks = world.rng.normal(0.0, 0.5, n // _DAY + 1)[time // _DAY]
     nodes, weights = np.polynomial.hermite_e.hermegauss(15)
     expected = _sigmoid(world.score[:, None] + 0.5 * nodes) @ (weights / weights.sum())
-    yield event("shocks by day", world, _sigmoid(world.score + shocks), expected, right=True)
+    # Right before the day begins; who knows its first outcomes knows more.
+    yield event("shocks by day", world, _sigmoid(world.score + shocks), expected)
 
 
 def _quantities(n: int, seed: int) -> Iterator[LateSource]:
