@@ -97,7 +97,8 @@ def test_rivals_use_what_is_known_and_nothing_else(label: str, name: str) -> Non
     np.testing.assert_allclose(forecasts[:first], stream.p[:first], rtol=1e-6)
     assert not np.allclose(forecasts[first:], stream.p[first:])
     hidden = np.where(stream.known > 1200, 1.0 - stream.y, stream.y)
-    other = rival(replace(stream, source=replace(stream.source, y=hidden)), name, LateCache(None))
+    later = np.where(np.arange(N) > 1200, 0.5 * stream.p, stream.p)
+    other = rival(replace(stream, source=replace(stream.source, y=hidden, p=later)), name, LateCache(None))
     np.testing.assert_array_equal(other[:1201], forecasts[:1201])
     assert not np.array_equal(other, forecasts)
 

@@ -3,16 +3,19 @@
 Every rival sees the same as we do: for row t the outcomes whose `known` is at most t.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
+from swapcal_benchmarks.late import regression
 from swapcal_benchmarks.late.late_cache import LateCache
 from swapcal_benchmarks.late.late_stream import EVENT, QUANTILE, LateStream
-from swapcal_benchmarks.late.regression import Regression
 
 __all__ = ["ISOTONIC", "RECENT", "REFIT", "RIVALS", "SEGMENTS", "refit_rows", "rival", "rivals_of", "with_groups"]
 
@@ -26,7 +29,7 @@ def rivals_of(stream: LateStream) -> list[str]:
     return [name for name in RIVALS if name != ISOTONIC or stream.kind != QUANTILE]
 
 
-def rival(stream: LateStream, name: str, cache: LateCache) -> Float64Array:
+def rival(stream: LateStream, name: str, kept: LateCache) -> Float64Array:
     """A rival's forecasts, kept as single precision."""
     limits = package("threadpoolctl", "the rivals", extra="bench").threadpool_limits
 
@@ -35,7 +38,15 @@ def rival(stream: LateStream, name: str, cache: LateCache) -> Float64Array:
         with limits(1):
             return RIVALS[name](stream).astype(np.float32)
 
-    return cache.kept(f"{stream.label}, {name}", stream.digest(), made).astype(np.float64)
+    digest = f"{stream.digest()}-{_code()}"
+    return kept.kept(f"{stream.label}, {name}", digest, made).astype(np.float64)
+
+
+@cache
+def _code() -> str:
+    """Of what makes the rivals' forecasts: what is kept is made anew when it changes."""
+    files = (Path(__file__), Path(str(regression.__file__)))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def refit_rows(stream: LateStream) -> Iterator[tuple[int, int, int]]:
@@ -64,7 +75,7 @@ def _refitted(stream: LateStream, columns: Any, window: int | None) -> Float64Ar
     offset = log_odds(stream.p) if kind == EVENT else stream.p / unit
     y = stream.y / unit
     arrived, y_arrived, offset_arrived = columns[order], y[order], offset[order]
-    fit = Regression(kind, stream.level, columns.shape[1])
+    fit = regression.Regression(kind, stream.level, columns.shape[1])
     result = stream.p.copy()
     for start, stop, used in refit_rows(stream):
         if used == 0:
@@ -82,9 +93,9 @@ def log_odds(p: Float64Array) -> Float64Array:
 
 
 def _number(stream: LateStream) -> Float64Array:
-    """The model's log-odds or number, standardized by its first 1,000 forecasts, which are known without outcomes."""
+    """The model's log-odds or number, standardized by its first forecasts, all of them before the first fit."""
     z = log_odds(stream.p) if stream.kind == EVENT else stream.p
-    first = z[:1000]
+    first = z[:_FIRST]
     standard: Float64Array = (z - first.mean()) / (first.std() or 1.0)
     return standard
 
