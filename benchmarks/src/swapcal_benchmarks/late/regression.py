@@ -19,7 +19,7 @@ class Regression:
     """Weights of columns on top of an offset, by Newton's steps whose Hessian is taken anew now and then.
 
     A quantile's loss is smoothed by a narrow logistic kernel: beside the exact solution of the linear program its
-    pinball loss on fresh rows was at most 0.1 % higher, and lower where rows were few. Outcomes are expected in units
+    pinball loss on fresh rows was at most 0.2 % higher, and lower where rows were few. Outcomes are expected in units
     of their usual distance from the offset.
 
     Examples
