@@ -113,7 +113,7 @@ struct EngineOf final : AnyEngine {
                 packed_.resize(model->n_experts);
                 std::memcpy(packed_.data(), waiting.scores + line * waiting.n_scores, waiting.n_scores);
                 const double *extra = waiting.n_features ? waiting.features + line * waiting.n_features : nullptr;
-                model->update({row.index, row.value, own}, extra, based, base, label, hint, packed_.data());
+                model->update({row.index, row.value, own}, extra, based, base, engine.inside(label), hint, packed_.data());
             }
             engine.score(row, played, errors, hinted, hint, based, base, label, t);
             learn(row, played, errors, t, hinted, hint);
@@ -151,6 +151,7 @@ struct EngineOf final : AnyEngine {
             // Whoever calls has looked at all contexts before; this is for those who have not.
             if (m < 0) throw std::invalid_argument("a context holds a value that is not allowed");
             double base = hints ? hints[i] : 0.0, hint = base;
+            hint = hint < engine.values.low ? engine.values.low : hint > engine.values.high ? engine.values.high : hint;
             bool based = hints && !std::isnan(base), hinted = based;
             const double *extra = features ? features + i * model->n_features : nullptr;
             Row row = looked_at(m, extra, hinted, hint);
@@ -176,7 +177,7 @@ struct EngineOf final : AnyEngine {
             }
             Errors errors = engine.errors(played, y[i], drawn.t, hinted, hint);
             engine.score(row, played, errors, hinted, hint, based, base, y[i], drawn.t);
-            if (model) model->learn_now(y[i]);
+            if (model) model->learn_now(engine.inside(y[i]));
             engine.learn(row, played, errors, hinted, hint, true, true);
             books.close(drawn.t);
         }

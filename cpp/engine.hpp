@@ -185,7 +185,7 @@ struct Engine {
             share.learn(t, said, from, shown, label, lag);
         });
         if (played.shown == values.by_slot[played.slot]) return;
-        double v = settings.property.identification(played.shown, jittered(label, t));
+        double v = settings.property.identification(played.shown, inside(label) == label ? jittered(label, t) : label);
         books.move(played.slot, values.slot(values.nearest(played.shown)), row, e.v, v);
     }
 
@@ -237,7 +237,14 @@ struct Engine {
 
     bool draws_lower(const Play &play, int64_t t) const { return uniform(settings.draw_seed, t) < play.p_lower; }
 
+    // A label, or the end of the range beyond which it lies.
+    double inside(double label) const {
+        label = label < settings.property.low ? settings.property.low : label;
+        return label > settings.property.high ? settings.property.high : label;
+    }
+
     double jittered(double label, int64_t t) const {
+        label = inside(label);
         if (settings.jitter == 0.0) return label;
         double moved = label + settings.jitter * (uniform(settings.jitter_seed, t) - 0.5);
         moved = std::max(moved, 2.0 * settings.property.low - moved);

@@ -131,7 +131,8 @@ class Forecaster(Stateful):
         How far a hint with a clean record is played at its word: while the potential of every active function at its
         value is at most (e n)^trust. With 0 it must lie at a zero or a sign change of the evidence, like any forecast.
     outside : {"error", "clip"}
-        What to do with a label or hint outside its range.
+        What to do with a label or hint outside its range. "clip": the engine takes the end of the range; what is shown
+        is judged by the label, and may be the hint, as they are.
     jitter : float
         Labels are spread uniformly over an interval of this width around them before they count as evidence.
     max_pending : int
@@ -512,10 +513,11 @@ class Forecaster(Stateful):
     def allowed(self, y: Float64Array) -> Float64Array:
         """Outcomes as the property allows them, infinite where it does not; NaN stays."""
         target, known = self.property, ~np.isnan(y)
-        labels = np.clip(y, target.low, target.high) if self.rules.outside == "clip" else y.copy()
-        if target.invalid_labels(labels[known]) is not None:
+        labels = y.copy()
+        inside = np.clip(y, target.low, target.high) if self.rules.outside == "clip" else y
+        if target.invalid_labels(inside[known]) is not None:
             for i in np.flatnonzero(known).tolist():
-                if target.invalid_labels(labels[i : i + 1]) is not None:
+                if target.invalid_labels(inside[i : i + 1]) is not None:
                     labels[i] = np.inf
         return labels
 

@@ -128,6 +128,8 @@ def test_linear_bounds_of_one_value_and_of_nothing_are_exact() -> None:
     for r in (1.0, 1.5, 2.0, 3.0):
         assert linear_bounds(np.array([4.0]), np.array([[0.6, 0.8]]), r) == (close(4 * 0.25**r), close(4 * 0.25**r))
         assert linear_bounds(np.array([4.0]), np.zeros((1, 2)), r) == (0.0, 0.0)
+    # Cosines that rounding has put above 1 stay finite to any power.
+    assert linear_bounds(np.array([4.0, 3.0]), np.array([[0.43, 0.1], [0.86, 0.2]]), 1e308) == (0.0, 0.0)
 
 
 @settings(deadline=None)

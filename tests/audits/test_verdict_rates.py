@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from effort import part
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result
@@ -37,7 +38,8 @@ def test_the_verdict_itself_on_one_file_of_each_kind() -> None:
 
 @pytest.mark.slow
 def test_verdicts_of_whole_audits() -> None:
-    kinds = [said(3000 + seed, 0.0).verdict.kind for seed in range(200)]
-    assert sum(kind != "fine" for kind in kinds) <= 10
-    named = ["c0=v7" in said(4000 + seed, 0.06).verdict.headline for seed in range(50)]
-    assert sum(named) >= 40
+    fair, biased = part(200, 60), part(50, 15)
+    kinds = [said(3000 + seed, 0.0).verdict.kind for seed in range(fair)]
+    assert sum(kind != "fine" for kind in kinds) <= 0.05 * fair
+    named = ["c0=v7" in said(4000 + seed, 0.06).verdict.headline for seed in range(biased)]
+    assert sum(named) >= 0.8 * biased

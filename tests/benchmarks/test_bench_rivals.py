@@ -12,8 +12,6 @@ from typer.testing import CliRunner
 import swapcal.rivals
 from swapcal import cli
 from swapcal.errors import InvalidInput
-from swapcal.rivals import all_rivals
-from swapcal_benchmarks.report import Table
 from swapcal_benchmarks.rivals import Settings, TableFile, board_tables, prepare, rivals_command
 from swapcal_benchmarks.rivals.boards import BOARDS
 from swapcal_benchmarks.rivals.command_line import command_line, settings_from
@@ -55,23 +53,25 @@ def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals_command, "_draw", lambda *_: {})
 
 
+def texts(summary: Any) -> list[str]:
+    """All tables of a contest, line by line, as the terminal shows them."""
+    makers = (board_tables.streams_table, board_tables.scores_table, board_tables.claims_table)
+    tables = [board_tables.cards_table(summary), *(make(summary, board) for board in summary.rows for make in makers)]
+    return [line for table in tables for line in table.text().splitlines()]
+
+
 def test_rows_and_reasons() -> None:
     summary, results = prepare(TINY, None).play(workers=2)
     table = board_tables.streams_table(summary, "probability")
-    names = [row[0] for row in table.rows]
-    assert names[0] == "clairvoyant"
-    assert names[-1] == "MVP"
-    assert set(names) == {
-        "swapcal", "swapcal + model", "swapcal + regression", "Algorithm 1", "raw model", "clairvoyant", "MVP",
-    }  # fmt: skip
-    cells = dict(zip(names, (row[1:] for row in table.rows), strict=True))
+    cells = {row[0]: row[1:] for row in table.rows}
+    ours = {"swapcal", "swapcal + model", "swapcal + regression"}
+    assert (table.rows[0][0], table.rows[-1][0]) == ("clairvoyant", "MVP")
+    assert cells.keys() == ours | {"Algorithm 1", "raw model", "clairvoyant", "MVP"}
     assert cells["MVP"] == ("-", "-")
-    assert cells["clairvoyant"][0] != "-"
-    assert cells["clairvoyant"][1] == "-"
-    assert all(max(map(len, made.text().splitlines())) <= 100 for made in _tables(summary))
+    assert [cell == "-" for cell in cells["clairvoyant"]] == [False, True]
+    assert max(map(len, texts(summary))) <= 100
     claims = {row[0]: row[4] for row in board_tables.claims_table(summary, "quantile").rows}
-    assert claims["MVP"] == "altered"
-    assert claims["raw model"] == "-"
+    assert (claims["MVP"], claims["raw model"]) == ("altered", "-")
     assert claims["Algorithm 1"] in ("yes", "within noise", "above")
     assert any("swapcal + model on" in sentence for sentence in losses(summary))
     data = json.loads(json.dumps(to_data(summary, results), allow_nan=False))
@@ -86,19 +86,12 @@ def test_rows_and_reasons() -> None:
     assert float(first["smcal"]) >= float(first["mcal"]) >= float(first["cal"]) > 0.0
 
 
-def _tables(summary: Any) -> list[Table]:
-    makers = (board_tables.streams_table, board_tables.scores_table, board_tables.claims_table)
-    return [board_tables.cards_table(summary), *(make(summary, board) for board in summary.rows for make in makers)]
-
-
 @pytest.mark.slow
 def test_all_methods_fit_the_terminal() -> None:
-    settings = Settings(streams=("targeted",), horizons=(30,), seeds=1)
-    summary, _ = prepare(settings, None).play(workers=1)
+    summary, _ = prepare(Settings(streams=("targeted",), horizons=(30,), seeds=1), None).play(workers=1)
     assert not summary.failures
-    assert all(max(map(len, made.text().splitlines())) <= 100 for made in _tables(summary))
-    for board in BOARDS:
-        assert {row.contestant.name for row in summary.rows[board]} == set(all_contestants())
+    assert max(map(len, texts(summary))) <= 100
+    assert all({row.contestant.name for row in summary.rows[board]} == set(all_contestants()) for board in BOARDS)
     assert all(isinstance(each, str) for each in losses(summary) + surprises(summary))
 
 
@@ -164,20 +157,6 @@ def _toy(monkeypatch: pytest.MonkeyPatch, folder: Path, learn: str) -> None:
     (folder / "toy_rival.py").write_text(TOY.replace("{learn}", learn))
     monkeypatch.setattr(swapcal.rivals, "__path__", [*swapcal.rivals.__path__, str(folder)])
     monkeypatch.delitem(__import__("sys").modules, "swapcal.rivals.toy_rival", raising=False)
-
-
-@pytest.mark.usefixtures("no_figures")
-def test_a_new_rival_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _toy(monkeypatch, tmp_path / "new", "pass")
-    assert "Toy" in all_rivals()
-    settings = Settings(only=("toy", "raw"), streams=("iid", "greedy"), horizons=(40, 80), seeds=1)
-    summary, results = prepare(settings, tmp_path / "out").play(workers=1)
-    for made in (board_tables.streams_table(summary, "probability"), board_tables.scores_table(summary, "linear")):
-        row = next(row for row in made.rows if row[0] == "toy")
-        assert "-" not in row[1:3]
-    assert any(row[0] == "toy" for row in board_tables.cards_table(summary).rows)
-    assert "toy forecasts mean only" in board_tables.reasons(summary, "quantile")[0]
-    assert "toy" in report(summary, results).text
 
 
 @pytest.mark.usefixtures("no_figures")

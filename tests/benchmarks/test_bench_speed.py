@@ -1,7 +1,6 @@
 """`swapcal bench speed` at sizes that take seconds: the yardsticks are what they are said to be, and misses show."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from typer.testing import CliRunner
 import swapcal as sc
 from swapcal.cli import app
 from swapcal.engine import kernels
-from swapcal.engine.kernels import uniform
 from swapcal_benchmarks.speed import (
     SpeedSizes,
     TargetRow,
@@ -36,7 +34,6 @@ MISSED = TargetRow(section="peers", what="a peer", against="ours", measured=3.0,
 SKIPPED = TargetRow(section="peers", what="no peer", target=10.0, least=True, note="it is not installed")
 
 needs_kernels = pytest.mark.skipif(kernels.native is None or compiled is None, reason="the yardsticks are compiled")
-needs_driver = pytest.mark.skipif(driver.missing(counting=False) is not None, reason="there is no compiler")
 
 
 class Clock:
@@ -98,15 +95,6 @@ def test_the_bare_loop_searches_and_updates_as_the_page_says(n_rows: int) -> Non
 
 
 @needs_kernels
-def test_empty_calls_have_the_engines_signatures() -> None:
-    native = kernels.native
-    for name in ("predict", "update"):
-        ours, theirs = getattr(native.Engine, name).__doc__, getattr(compiled.Empty, name).__doc__
-        taken = re.findall(r"(\w+): object", theirs.split("->")[0])
-        assert ours.startswith(f"{name}({', '.join(taken)})")
-
-
-@needs_kernels
 @pytest.mark.parametrize(
     ("measure", "n_rows", "targets"),
     [
@@ -137,51 +125,6 @@ def test_a_peer_that_is_not_installed_is_named_and_not_judged(monkeypatch: pytes
     rows = peers.measure(TINY)
     assert [row.met for row in rows] == [None] * 3
     assert {row.note for row in rows} == {"river is not installed", "online-cp is not installed"}
-
-
-def driver_stream(workload: str) -> tuple[Any, Any, Any]:
-    """The block of driver.cpp, from the same numbers."""
-    draws = iter(range(10**9))
-
-    def number() -> float:
-        return uniform(0, next(draws))
-
-    X, y, hints = [], [], []
-    for _ in range(driver.ROUNDS):
-        if workload == "sparse":
-            row = {k * 1_000 + int(number() * 1_000): 1.0 for k in range(10)}
-            high = min(row) % 2 == 1
-        else:
-            n, scale = (10, 0.25) if workload == "linear" else (20, 1.0)
-            values = [scale * (2.0 * number() - 1.0 if j else 1.0) for j in range(n)]
-            row, high = dict(enumerate(values)), values[1] > 0.0
-        if workload == "hint":
-            hints.append(0.25 + 0.5 * number())
-        X.append(row)
-        y.append(float(number() < (0.7 if high else 0.3)))
-    return X, y, hints
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> driver.Driver:
-    return driver.Driver.built(tmp_path_factory.mktemp("driver"))
-
-
-@needs_driver
-@needs_kernels
-@pytest.mark.slow
-@pytest.mark.parametrize("workload", driver.WORKLOADS)
-def test_the_driver_plays_the_rounds_that_the_package_plays(workload: str, program: driver.Driver) -> None:
-    hypotheses: Any = {"linear": sc.Linear(10), "sparse": sc.Finite(10_000)}.get(workload, sc.Finite(20))
-    levels = 10 if workload == "hint" else 0
-    forecaster = sc.Forecaster(sc.Mean(), hypotheses, seed=1, levels=levels)
-    X, y, hints = driver_stream(workload)
-    total = 0.0
-    for k, (x, label) in enumerate(zip(X, y, strict=True)):
-        forecast = forecaster.predict(x, hints[k] if hints else None)
-        forecaster.update(forecast, label)
-        total += float(forecast)
-    assert program.play(workload, 1)[0] == total
 
 
 def test_the_driver_is_compiled_as_the_package_is() -> None:

@@ -1,6 +1,5 @@
 """What the scikit-learn estimators promise beyond the interface."""
 
-import pickle
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import polars
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
@@ -31,8 +31,6 @@ def biased(n: int = 4000, seed: int = 0) -> tuple[pd.DataFrame, Any]:
 
 
 def plain() -> Any:
-    from sklearn.compose import make_column_transformer
-
     return make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
 
 
@@ -155,10 +153,10 @@ def test_intervals_and_frames_of_both_kinds() -> None:
     assert abs(covered[~frame["loud"]].mean() - 0.9) < 0.05
     widths = out["upper"] - out["lower"]
     assert widths[frame["loud"]].mean() > 2 * widths[~frame["loud"]].mean()
-    other = polars.DataFrame(frame.reset_index(drop=True).to_dict("list"))
+    other = polars.DataFrame(frame[:200].reset_index(drop=True).to_dict("list"))
     same = model.frame(other)
     assert isinstance(same, polars.DataFrame)
-    assert np.allclose(same["lower"].to_numpy(), out["lower"].to_numpy())
+    assert np.allclose(same["lower"].to_numpy(), out["lower"][:200].to_numpy())
 
 
 def test_weights_count_in_the_model_and_in_the_evidence() -> None:
@@ -194,15 +192,13 @@ def test_metadata_routing() -> None:
         assert seen == [None, None, None]
 
 
-def test_clone_pickle_and_grid_search() -> None:
+def test_grid_search() -> None:
     frame, y = biased(600)
     model = MulticalibratedClassifier(plain(), groups=["team"], cv=2, states=1, random_state=1)
     search = GridSearchCV(model, {"estimator__logisticregression__C": [0.1, 1.0], "groups": [None, ["team"]]}, cv=2)
     search.fit(frame, y)
     assert search.best_params_["groups"] == ["team"]
-    again = pickle.loads(pickle.dumps(search.best_estimator_))
-    assert np.array_equal(again.predict_proba(frame), search.best_estimator_.predict_proba(frame))
     with pytest.raises(NotFittedError):
-        clone(again).predict(frame)
+        clone(search.best_estimator_).predict(frame)
     with pytest.raises(sc.InvalidInput, match="no column 'x7'"):
         MulticalibratedRegressor(groups=[7]).fit(np.eye(4), np.arange(4.0))

@@ -16,7 +16,6 @@ from urllib.parse import unquote, urlparse
 import numpy as np
 import pytest
 
-import spark_sessions
 import swapcal as sc
 from effort import part
 from swapcal.errors import InvalidInput
@@ -33,11 +32,92 @@ pytestmark = [
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'swapcal[spark]'")
 
 
+SCHEMA = "store string, t double, p double, y double, sex string, case string, w double, never boolean"
+
+
+def session(master: str = "local[2]") -> Any:
+    """A session without a page, bound to the loopback."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("swapcal tests")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    }.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+def events(folder: Path, n_files: int, n_keys: int = 20, n: int = 60, seed: int = 0) -> None:
+    """Cases and outcomes in `n_files` files of JSON lines: outcomes late, repeated, of no case, never to come."""
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for k in range(n_keys):
+        for t in range(n):
+            row: dict[str, Any] = {"store": f"store {k}", "t": float(t), "case": f"{k}/{t}"}
+            case: dict[str, Any] = {**row, "sex": str(rng.choice(["f", "m"])), "y": None, "never": None}
+            rows.append({**case, "p": round(float(rng.random()), 3), "w": (1.0, 0.5)[t % 2]})
+            y = float(rng.random() < 0.3)
+            late: dict[str, Any] = {
+                **row,
+                "t": float(t) + float(rng.choice([0.5, 3.25, 9.75])),
+                "y": y,
+                "p": None,
+                "sex": None,
+                "never": None,
+            }
+            if rng.random() < 0.1:
+                late |= {"y": None, "never": True}
+            rows.append(late)
+            if rng.random() < 0.05:
+                rows.append({**late, "t": late["t"] + 1.0})
+            if rng.random() < 0.02:
+                rows.append({**late, "case": f"none {k}/{t}"})
+    rows.sort(key=lambda row: (row["t"], row["store"], row["case"]))
+    size = -(-len(rows) // n_files)
+    folder.mkdir(parents=True, exist_ok=True)
+    for k in range(n_files):
+        text = "\n".join(json.dumps(row) for row in rows[k * size : (k + 1) * size])
+        path = folder / f"{k:03}.json"
+        path.write_text(text + "\n")
+        os.utime(path, (1_700_000_000 + k, 1_700_000_000 + k))  # files are read in the order of their times
+
+
+def stream(
+    spark: Any,
+    source: Path,
+    sink: Path,
+    checkpoint: Path,
+    *,
+    forget_after: float | None = None,
+    trigger: str | None = None,
+) -> Any:
+    """The query over the files, one file for each micro-batch, into Parquet; started, for all that is there or ever."""
+    from swapcal.compat import spark as on_spark
+
+    found = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(source))
+    settings: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex"], "time": "t", "id": "case"}
+    settings |= {"weight": "w", "never": "never"}
+    played = on_spark.recalibrate(found, **settings, seed=7, buckets=4, limit=10, forget_after=forget_after)
+    writer = played.writeStream.format("parquet").option("path", str(sink))
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    when: dict[str, Any] = {"availableNow": True} if trigger is None else {"processingTime": trigger}
+    return writer.trigger(**when).start()
+
+
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    session = spark_sessions.session()
-    yield session
-    session.stop()
+    own = session()
+    yield own
+    own.stop()
 
 
 def template() -> sc.Forecaster:
@@ -155,7 +235,7 @@ def expected(source: Path) -> dict[str, float]:
 
 def killed(tmp_path: Path, commits: int, *, wait: float = 0.0) -> bool:
     """Start the stream in a process of its own; kill it, its JVM and its workers after so many commits, if not done."""
-    command = [sys.executable, spark_sessions.__file__, *(str(tmp_path / n) for n in ("events", "wild", "wild check"))]
+    command = [sys.executable, __file__, *(str(tmp_path / n) for n in ("events", "wild", "wild check"))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 1200
@@ -174,11 +254,9 @@ def killed(tmp_path: Path, commits: int, *, wait: float = 0.0) -> bool:
 
 def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "events"
-    spark_sessions.events(source, 1, n_keys=3, n=3)
+    events(source, 1, n_keys=3, n=3)
     # No event comes any more: Spark starts batches for the timers alone.
-    query = spark_sessions.stream(
-        spark, source, tmp_path / "out", tmp_path / "check", forget_after=1.0, trigger="1 second"
-    )
+    query = stream(spark, source, tmp_path / "out", tmp_path / "check", forget_after=1.0, trigger="1 second")
     deadline = time.monotonic() + 1200
     left: list[tuple[Any, ...]] = []
     while len(left) < 3 and query.exception() is None and time.monotonic() < deadline:
@@ -192,8 +270,8 @@ def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None
 
 def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "events"
-    spark_sessions.events(source, part(12, 7))
-    query = spark_sessions.stream(spark, source, tmp_path / "calm", tmp_path / "calm checkpoint")
+    events(source, part(12, 7))
+    query = stream(spark, source, tmp_path / "calm", tmp_path / "calm checkpoint")
     query.awaitTermination()
     calm = played(tmp_path / "calm")
     statuses = {row[3] for row in calm}
@@ -208,3 +286,8 @@ def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_pat
     assert done
     assert kills >= 2
     assert played(tmp_path / "wild") == calm
+
+
+if __name__ == "__main__":
+    source, sink, checkpoint = map(Path, sys.argv[1:4])
+    stream(session(), source, sink, checkpoint).awaitTermination()

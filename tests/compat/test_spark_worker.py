@@ -72,12 +72,12 @@ def test_outcomes_known_later() -> None:
     assert (found == own.run(x, part["y"].to_numpy(), part["p"].to_numpy(), known=due)).all()
 
 
-def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
+def test_idle_keys_start_anew_and_get_a_row() -> None:
     columns = SparkColumns("store", "y", None, (), ("t",), None, "case")
 
-    def at(times: list[float], bucket: KeyBucket) -> list[str]:
+    def at(times: list[float], bucket: KeyBucket, key: str = "a") -> list[str]:
         n = len(times)
-        table = {"store": ["a"] * n, "t": times, "y": [None if t < 100 else 1.0 for t in times]}
+        table = {"store": [key] * n, "t": times, "y": [None if t < 100 else 1.0 for t in times]}
         played = play_bucket(bucket, pa.table({**table, "case": [str(t % 100) for t in times]}), columns)
         return [str(word) for word in played["status"].to_pylist()]
 
@@ -86,8 +86,13 @@ def test_idle_keys_start_anew_and_unknown_outcomes_are_told() -> None:
     assert at([1.0, 2.0, 101.0], KeyBucket(own, idle=50.0)) == ["forecast", "forecast", "unknown"]
     bucket = KeyBucket(own, idle=50.0)
     at([1.0], bucket)
-    assert bucket.expire(40.0) == 0
-    assert bucket.expire(60.0) == 1
+    assert (bucket.expire(40.0), bucket.expire(60.0)) == (0, 1)
+    for bucket.clock, key in ((10.0, "a"), (20.0, "b")):
+        at([bucket.clock], bucket, key)
+    again = KeyBucket(own).filled(bucket.to_bytes())
+    assert (again.forget(15.0), list(again.states)) == (["a"], ["b"])
+    row = {"store": "a", "case": None, "t": None, "y": None, "forecast": None, "status": "idle"}
+    assert left(["a"], columns).to_dict("records") == [row]
     with pytest.raises(StateFileError, match="damaged"):
         KeyBucket(own).filled(KeyBucket(own).to_bytes()[:-1])
 
@@ -199,18 +204,3 @@ def test_keys_of_a_partition_are_played_one_after_the_other() -> None:
         list(recalibrated_keys(iter(apart), COLUMNS, template().to_bytes(), 10**6))
     with pytest.raises(InvalidInput, match="key 'store 0' has 120 rows or more, beyond most_rows=100"):
         list(recalibrated_keys(iter(table.to_batches()), COLUMNS, template().to_bytes(), 100))
-
-
-def test_keys_that_are_forgotten_get_a_row() -> None:
-    own = template()
-    bucket = KeyBucket(own)
-    for clock, key in ((10.0, "a"), (20.0, "b")):
-        bucket.clock = clock
-        bucket.play(key, np.array([1.0]), 1, lambda some: Events(["1"], [np.nan], {"sex": ["f"], "age": [None]}))
-    again = KeyBucket(own).filled(bucket.to_bytes())
-    assert again.forget(15.0) == ["a"]
-    assert list(again.states) == ["b"]
-    found = left(["a"], COLUMNS)
-    assert found.to_dict("records")[0] == {
-        "store": "a", "case": None, "t": None, "y": None, "forecast": None, "status": "idle"
-    }  # fmt: skip

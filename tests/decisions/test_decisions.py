@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import swapcal as sc
-from swapcal.cli import app
+from commands import swapcal, table
 from swapcal.decisions import Decisions, saved
 from swapcal.state import Saved, pack
 
@@ -100,32 +99,19 @@ def test_what_is_no_event_is_refused() -> None:
         Decisions.from_bytes(pack("decisions", Saved({"utility": [[0.0, 1.0]]}, {"sums": np.array([[-1.0, 0.0]])})))
 
 
-def _write(path: Path) -> None:
-    rng = np.random.default_rng(0)
-    rows = ["y,p,g"]
-    for _ in range(4000):
-        truth = rng.uniform(0.05, 0.6)
-        rows.append(f"{int(rng.random() < truth)},{min(truth + 0.25, 1.0):.3f},{'ab'[int(rng.integers(2))]}")
-    path.write_text("\n".join(rows) + "\n")
-
-
 def test_on_the_command_line_a_run_goes_on(tmp_path: Path) -> None:
-    path, first = tmp_path / "in.csv", tmp_path / "half.csv"
-    _write(path)
-    lines = path.read_text().splitlines()
-    first.write_text("\n".join(lines[:2001]) + "\n")
-    asked = ["--y", "y", "--hint", "p", "--costs", "3:5", "--seed", "1", "--json"]
-    whole = CliRunner().invoke(app, ["run", str(path), *asked])
-    kept = [*asked, "--state", str(tmp_path / "s"), "--out", str(tmp_path / "o.csv")]
-    assert CliRunner().invoke(app, ["run", str(first), *kept]).exit_code == 0
-    first.write_text(path.read_text())
-    resumed = CliRunner().invoke(app, ["run", str(first), *kept])
-    assert resumed.exit_code == 0, resumed.output
-    told = [json.loads(each.stdout)["result"]["costs"]["sentence"] for each in (whole, resumed)]
+    path, out, state = table(tmp_path / "in.csv", 2000), tmp_path / "out.csv", tmp_path / "run.state"
+    asked = ("--y", "y", "--p", "p", "--costs", "3:5")
+    seeded = ("run", path, *asked, "--seed", "1", "--horizon", "4000", "--json")
+    assert swapcal(*seeded, "--state", state, "--out", out).exit_code == 0
+    table(path, 4000)
+    told = []
+    for outcome in (swapcal(*seeded), swapcal(*seeded, "--state", state, "--out", out)):
+        assert outcome.exit_code == 0, outcome.output
+        told.append(json.loads(outcome.stdout)["result"]["costs"]["sentence"])
     assert told[0] == told[1]
     assert "acting on the new forecasts would have saved" in told[0]
-    alone = CliRunner().invoke(app, ["audit", str(path), *asked[:-3], "--json"])
-    assert alone.exit_code == 0, alone.output
+    alone = swapcal("audit", path, *asked, "--json")
     assert "swap regret" in json.loads(alone.stdout)["result"]["costs"]["sentence"]
 
 

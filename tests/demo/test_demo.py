@@ -18,7 +18,7 @@ import swapcal.demo
 from swapcal import demo
 from swapcal.cli import app
 from swapcal.cli.output import view
-from swapcal.demo import Answer, Steps, flights, play, replay
+from swapcal.demo import Answer, flights, play, replay
 from swapcal.demo.flights import forecasts
 from swapcal.errors import DataError, MissingExtra
 from swapcal.hints import OnlineRegression
@@ -104,8 +104,13 @@ class _NoSteps:
 
 @pytest.fixture(scope="module")
 def answers(pages_of_few_diagrams: None, path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, ...]:
-    steps: Steps = _NoSteps()
-    return tuple(play(flights.scene(path, 700), tmp_path_factory.mktemp("pages"), steps))
+    """What is answered of 700 flights, while every step was followed."""
+    steps = _NoSteps()
+    found = tuple(play(flights.scene(path, 700), tmp_path_factory.mktemp("deeper") / "pages", steps))
+    who = {"swapcal": 700, "swapcal, learning": 700, "the page": 1}
+    expected = {f"{name}: {each}": rows for name in ("late", "delay") for each, rows in who.items()}
+    assert {name: rows for name, rows in steps.done.items() if "model" not in name} == expected
+    return found
 
 
 def test_flights_come_in_the_order_of_the_timetable(path: Path) -> None:
@@ -172,15 +177,6 @@ def test_both_questions_are_answered(answers: tuple[Answer, ...]) -> None:
         assert answer.task.subject in text
         assert "no groups" in text
     assert delay.result.jitter == 1.0
-
-
-@pytest.mark.usefixtures("blank_pages")
-def test_every_step_is_followed(path: Path, tmp_path: Path) -> None:
-    steps = _NoSteps()
-    list(play(flights.scene(path, 300), tmp_path / "deeper" / "pages", steps))
-    who = {"swapcal": 300, "swapcal, learning": 300, "the page": 1}
-    expected = {f"{name}: {each}": rows for name in ("late", "delay") for each, rows in who.items()}
-    assert {name: rows for name, rows in steps.done.items() if "model" not in name} == expected
 
 
 def demo_command(folder: Path, *arguments: str) -> Any:

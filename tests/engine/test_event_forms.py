@@ -2,62 +2,22 @@
 
 from collections import namedtuple
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import swapcal as sc
 from effort import crossed
 from swapcal.engine import kernels
 
 Form = Callable[[Any], Any]
-FORMS: dict[str, Form] = {
-    "list": lambda x: x.tolist(),
-    "tuple": lambda x: tuple(x.tolist()),
-    "list of whole numbers where they are": lambda x: [int(v) if v == int(v) else v for v in x.tolist()],
-    "list of np.float64": list,
-    "list with truth values": lambda x: [bool(v) if v in (0.0, 1.0) else v for v in x.tolist()],
-    "mapping": lambda x: {j: v for j, v in enumerate(x.tolist()) if v},
-    "mapping in another order, with a zero": lambda x: {j: x.tolist()[j] for j in reversed(range(len(x)))},
-    "pair": lambda x: (np.flatnonzero(x), x[np.flatnonzero(x)]),
-    "pair in another order": lambda x: (np.flatnonzero(x)[::-1].copy(), x[np.flatnonzero(x)[::-1]]),
-    "float32": lambda x: x.astype(np.float32),
-    "sparse row": lambda x: scipy.sparse.csr_array(x[None, :]),
-    "sparse matrix": lambda x: scipy.sparse.csr_matrix(x),
-}
 
 
 def stream(n: int = 300) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(0)
     X = np.where(rng.random((n, 4)) < 0.5, 0.0, rng.choice([1.0, 0.25, -0.5], (n, 4)))
     return X, rng.choice([0.0, 1.0], n), rng.random(n)
-
-
-def played(hypotheses: Any, form: Form, number: Callable[[float], Any] = float) -> list[Any]:
-    X, y, hints = stream(150)
-    forecaster = sc.Forecaster(sc.Probability(), hypotheses, seed=1)
-    out = []
-    for x, label, hint in zip(X, y.tolist(), hints.tolist(), strict=True):
-        forecast = forecaster.predict(form(x), hint=number(hint))
-        assert type(forecast.hint) is float
-        out.append(forecast.to_dict() | {"forecaster": "", "seal": ""})
-        forecaster.update(forecast, number(label))
-    return out
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("hypotheses", [sc.Finite(4), sc.Linear(4), sc.Linear(4, radius=3.0)], ids=repr)
-def test_every_form_gives_the_forecasts_of_an_array(form: Form, hypotheses: Any) -> None:
-    """And numbers of NumPy are numbers."""
-    assert played(hypotheses, form, np.float64) == of_an_array(hypotheses)
-
-
-@cache
-def of_an_array(hypotheses: Any) -> list[Any]:
-    return played(hypotheses, lambda x: x)
 
 
 @pytest.mark.filterwarnings("ignore::swapcal.GroupsWarning")

@@ -1,19 +1,26 @@
 """A hundred thousand odd inputs: each gives a right answer or a named error, and an error changes nothing.
 
-`make test` throws a fortieth of them, `make thorough` all.
+`make test` throws a fortieth of them, `make thorough` all. The functions for errors have their share in
+`audits/test_fuzz_audit.py`.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-import fuzzing
 import swapcal as sc
+from fuzzing import FULL, NOT_NUMBERS, Meaning, Rng, Throw, all_mean, context, pick, play, scalar, table, vector
+from swapcal.typing import Float64Array
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning"),
+    pytest.mark.usefixtures("little_room"),
+]
+
+N = 4
 ODD_JSON: list[Any] = [
     None, True, False, 0, 1, -1, 2, 7, 1.5, -0.0, 1e308, 5e-324, float("nan"), float("inf"), 10**6, 2**31, 2**63,
     10**30, 10**400, "", "x", "0", "error", "clip", "\ud800", [], [0], {}, [[[[]]]], {"kind": "Mean"},
@@ -23,166 +30,168 @@ ODD_JSON: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
-@pytest.mark.usefixtures("little_room")
+def forecasters() -> list[sc.Forecaster]:
+    waits: dict[str, Any] = {"max_pending": 64}
+    squint, p_norm = (sc.Finite(N, potential=each) for each in (sc.potentials.Squint(), sc.potentials.PNorm()))
+    learning: dict[str, Any] = {"bins": 5, "jitter": 0.1, "hint": sc.OnlineRegression(n_features=3), "levels": 2}
+    return [
+        sc.Forecaster(sc.Mean(), sc.Finite(N), horizon=200, levels=3, seed=1, **waits),
+        sc.Forecaster(sc.Expectile(0.3, low=-5.0, high=5.0), sc.Linear(N, radius=0.5), seed=2, **waits),
+        sc.Forecaster(sc.Quantile(0.7), squint, seed=3, **learning, **waits),
+        sc.Forecaster(sc.Probability(), p_norm, seed=4, **waits),
+    ]
+
+
+def digest(forecaster: sc.Forecaster) -> Any:
+    counters, arrays = forecaster.state.snapshot()
+    return counters, {name: (array.shape, array.dtype.str, array.tobytes()) for name, array in arrays.items()}
+
+
+def unsound(forecaster: sc.Forecaster, values: list[float]) -> str | None:
+    """What is wrong with forecasts, or with a state in which something is not finite."""
+    low, high = forecaster.property.domain
+    if not all(isinstance(value, float) and low <= value <= high for value in values):
+        return f"the forecasts {values!r}"
+    finite = all(np.isfinite(array).all() for array in forecaster.state.snapshot()[1].values())
+    return None if finite else "the state is no longer finite"
+
+
+def thrown(name: str, throw: Callable[[sc.Forecaster, Rng], Throw]) -> None:
+    targets = forecasters()
+    play(name, throw, targets, digest)
+    assert max(each.state.values.capacity for each in targets) > 12, "none has grown"
+
+
+def good_label(forecaster: sc.Forecaster, rng: Rng) -> float:
+    low, high = forecaster.property.low, forecaster.property.high
+    return float(rng.choice([low, high])) if isinstance(forecaster.property, sc.Probability) else rng.uniform(low, high)
+
+
+def good_features(forecaster: sc.Forecaster, rng: Rng) -> Float64Array | None:
+    return rng.normal(size=3) if forecaster.hint is not None else None
+
+
+NOTHING = Meaning(None, ())
+
+
 def test_predict() -> None:
-    faults, forecasters = fuzzing.Faults(), [make() for make in fuzzing.MAKERS]
-    assert sum(fuzzing.FULL.values()) >= 100_000
-    for seed, rng in fuzzing.cases("predict"):
-        forecaster = forecasters[seed % len(forecasters)]
-        x, hint, features = (
-            fuzzing.context(rng, fuzzing.N),
-            fuzzing.odd_hint(forecaster, rng),
-            fuzzing.odd_features(forecaster, rng),
-        )
+    assert sum(FULL.values()) >= 100_000
+
+    def throw(forecaster: sc.Forecaster, rng: Rng) -> Throw:
+        hint = NOTHING if rng.random() < 0.6 else scalar(rng, *forecaster.property.domain)
+        hint = NOTHING if hint.given is None else hint
+        clean = good_features(forecaster, rng)
+        x, features = context(rng, N), Meaning(clean, ())
+        if clean is None:
+            features = features if rng.random() < 0.95 else Meaning([0.5], None)
+        elif rng.random() < 0.3:
+            features = vector(rng, clean)
+        meant = all_mean(x, hint, features)
+
+        def wrong(forecast: sc.Forecast) -> str | None:
+            read, indices = np.zeros(N), np.array(forecast.indices, dtype=int)
+            read[indices[indices < N]] = np.array(forecast.values)[indices < N]
+            if meant and isinstance(forecaster.hypotheses, sc.Finite) and not np.array_equal(read, x.means):
+                return f"read as {read!r}"
+            if isinstance(forecaster.hypotheses, sc.Linear) and np.linalg.norm(read) > 1.0 + 1e-12:
+                return f"read as {read!r}"
+            found = unsound(forecaster, [float(forecast)])
+            if rng.random() < 0.3:
+                forecaster.update(forecast, good_label(forecaster, rng))
+            return found
+
         given = (x.given, hint.given, features.given)
-        call = functools.partial(forecaster.predict, x.given, hint.given, features=features.given)
-        meant = fuzzing.all_mean(x, hint, features)
-        forecast = fuzzing.attempt(
-            faults, seed, given, functools.partial(fuzzing.digest, forecaster), call, meant=meant
-        )
-        if forecast is None:
-            continue
-        if not fuzzing.in_domain(forecaster.property, float(forecast)) or not fuzzing.is_sound(forecaster):
-            faults.note(seed, given, f"the forecast {forecast!r}")
-        read = np.zeros(fuzzing.N)
-        own = np.array(forecast.indices, dtype=int) < fuzzing.N
-        read[np.array(forecast.indices, dtype=int)[own]] = np.array(forecast.values)[own]
-        if meant and isinstance(forecaster.hypotheses, sc.Finite) and not np.array_equal(read, x.means):
-            faults.note(seed, given, f"read as {read!r}")
-        if isinstance(forecaster.hypotheses, sc.Linear) and np.linalg.norm(read) > 1.0 + 1e-12:
-            faults.note(seed, given, f"read as {read!r}")
-        if rng.random() < 0.3:
-            forecaster.update(forecast, fuzzing.good_label(forecaster, rng))
-    assert max(forecaster.state.values.capacity for forecaster in forecasters) > 12
-    faults.verdict(fuzzing.PLAN["predict"])
+        return Throw(given, lambda: forecaster.predict(*given[:2], features=given[2]), meant, wrong)
+
+    thrown("predict", throw)
 
 
-def same(value: Any) -> Any:
-    return value
-
-
-def odd_forecast(rng: fuzzing.Rng, forecast: sc.Forecast) -> Callable[[], Any]:
+def odd_forecast(rng: Rng, forecast: sc.Forecast) -> Callable[[], Any]:
     """Something that is not quite the forecast that was made."""
-    kind = int(rng.integers(4))
-    fields = [field.name for field in dataclasses.fields(forecast)]
-    name = fields[int(rng.integers(len(fields)))]
+    name = pick(rng, [field.name for field in dataclasses.fields(forecast)])
     spoiled = [0.3, -5, 1e300, [0.5] * 3, [0, 1, 2, 3], [3, 1], [2**62], [-1], (0.5, 2.0)]
-    values: list[Any] = [*fuzzing.NOT_NUMBERS, *ODD_JSON, *spoiled]
-    value = values[int(rng.integers(len(values)))]
-    if kind == 0:
-        return lambda: sc.Forecast.from_dict({**forecast.to_dict(), name: value})
-    if kind == 1:
-        kept = {key: entry for key, entry in forecast.to_dict().items() if key != name}
-        return lambda: sc.Forecast.from_dict(kept if rng.random() < 0.5 else {**forecast.to_dict(), "more": value})
-    if kind == 2:
-        text = forecast.to_json()
-        at, size = int(rng.integers(len(text))), int(rng.integers(0, 4))
-        torn = text[:at] + "".join(rng.choice(list('0123456789.eE+-"[]{}, nul'), size)) + text[at + size // 2 :]
-        return lambda: sc.Forecast.from_json(torn if rng.random() < 0.8 else torn.encode())
+    value = pick(rng, [*NOT_NUMBERS, *ODD_JSON, *spoiled])
+    whole, text = forecast.to_dict(), forecast.to_json()
+    kept = {key: entry for key, entry in whole.items() if key != name}
+    at, size = int(rng.integers(len(text))), int(rng.integers(0, 4))
+    torn = text[:at] + "".join(rng.choice(list('0123456789.eE+-"[]{}, nul'), size)) + text[at + size // 2 :]
     scalars = ("value", "round", "forecaster", "other", "probability", "evidence_at", "hint", "base")
-    if name not in scalars:
-        return lambda: sc.Forecast.from_json(value)
-    return lambda: dataclasses.replace(forecast, **{name: value})
+    odd: list[Callable[[], Any]] = [
+        lambda: sc.Forecast.from_dict({**whole, name: value}),
+        lambda: sc.Forecast.from_dict(kept if rng.random() < 0.5 else {**whole, "more": value}),
+        lambda: sc.Forecast.from_json(torn if rng.random() < 0.8 else torn.encode()),
+        lambda: dataclasses.replace(forecast, **{name: value}) if name in scalars else sc.Forecast.from_json(value),
+    ]
+    made: Callable[[], Any] = pick(rng, odd)
+    return made
 
 
-@pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
-@pytest.mark.usefixtures("little_room")
 def test_update() -> None:
-    faults, forecasters = fuzzing.Faults(), [make() for make in fuzzing.MAKERS]
-    for seed, rng in fuzzing.cases("update"):
-        forecaster = forecasters[seed % len(forecasters)]
+    def throw(forecaster: sc.Forecaster, rng: Rng) -> Throw:
         hint = float(rng.uniform(*forecaster.property.domain)) if rng.random() < 0.3 else None
-        forecast = forecaster.predict(fuzzing.good_context(rng), hint, **fuzzing.options(forecaster, rng))
-        y: fuzzing.Meaning = fuzzing.scalar(rng, forecaster.property.low, forecaster.property.high)
-        kind, meant = rng.random(), None
-        made: Callable[[], Any]
-        if kind < 0.5:
-            made, meant = functools.partial(same, forecast), fuzzing.all_mean(y)
-            if isinstance(forecaster.property, sc.Probability) and y.means not in (None, 0.0, 1.0):
-                meant = False
-        elif kind < 0.55:
-            wrong = fuzzing.NOT_NUMBERS[int(rng.integers(len(fuzzing.NOT_NUMBERS)))]
-            made, meant = functools.partial(same, wrong), False
-        else:
-            y = fuzzing.Meaning(fuzzing.good_label(forecaster, rng), ()) if rng.random() < 0.8 else y
-            made = odd_forecast(rng, forecast)
-
-        def call(forecaster: sc.Forecaster = forecaster, made: Any = made, y: Any = y.given) -> bool:
-            forecaster.update(made(), y)
-            return True
-
-        done = fuzzing.attempt(
-            faults, seed, (forecast, y.given), functools.partial(fuzzing.digest, forecaster), call, meant=meant
+        forecast = forecaster.predict(rng.uniform(-0.5, 0.5, N), hint, features=good_features(forecaster, rng))
+        y, kind = scalar(rng, forecaster.property.low, forecaster.property.high), rng.random()
+        made: Callable[[], Any] = lambda: forecast  # noqa: E731
+        meant = all_mean(y)
+        if isinstance(forecaster.property, sc.Probability) and y.means not in (None, 0.0, 1.0):
+            meant = False
+        if kind > 0.55:
+            made, meant = odd_forecast(rng, forecast), None
+            y = Meaning(good_label(forecaster, rng), ()) if rng.random() < 0.8 else y
+        elif kind > 0.5:
+            other = pick(rng, NOT_NUMBERS)
+            made, meant = lambda: other, False
+        return Throw(
+            (forecast, y.given),
+            lambda: forecaster.update(made(), y.given),
+            meant,
+            lambda _: unsound(forecaster, [float(forecast)]),
         )
-        if done and not fuzzing.is_sound(forecaster):
-            faults.note(seed, y.given, "the state is no longer finite")
-        if not done and forecaster.state.pending.flags[forecast.round % 64]:
-            forecaster.update(forecast, fuzzing.good_label(forecaster, rng))
-    for forecaster in forecasters:
-        assert fuzzing.in_domain(
-            forecaster.property, float(forecaster.predict(np.zeros(fuzzing.N), **fuzzing.options(forecaster, rng)))
-        )
-    assert max(forecaster.state.values.capacity for forecaster in forecasters) > 12
-    faults.verdict(fuzzing.PLAN["update"])
+
+    thrown("update", throw)
 
 
-@pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
-@pytest.mark.usefixtures("little_room")
 def test_run() -> None:
-    faults, forecasters = fuzzing.Faults(), [make() for make in fuzzing.MAKERS]
-    for seed, rng in fuzzing.cases("run"):
-        forecaster = forecasters[seed % len(forecasters)]
+    def throw(forecaster: sc.Forecaster, rng: Rng) -> Throw:
         n_rows = int(rng.integers(1, 4))
-        x = np.array([fuzzing.good_context(rng) for _ in range(n_rows)]) * (rng.random((n_rows, fuzzing.N)) < 0.7)
-        labels = np.array([fuzzing.good_label(forecaster, rng) for _ in range(n_rows)])
-        hints = rng.uniform(*forecaster.property.domain, n_rows)
-        X, y = fuzzing.table(rng, x) if rng.random() < 0.6 else fuzzing.Meaning(x, x), fuzzing.Meaning(labels, labels)
-        y = fuzzing.vector(rng, labels) if rng.random() < 0.4 else y
-        h = (
-            (fuzzing.vector(rng, hints) if rng.random() < 0.4 else fuzzing.Meaning(hints, hints))
-            if rng.random() < 0.3
-            else fuzzing.Meaning(None, ())
-        )
+        x = rng.uniform(-0.5, 0.5, (n_rows, N)) * (rng.random((n_rows, N)) < 0.7)
+        labels = np.array([good_label(forecaster, rng) for _ in range(n_rows)])
+        hints = rng.uniform(*forecaster.property.domain, n_rows) if rng.random() < 0.3 else None
         clean = rng.normal(size=(n_rows, 3)) if forecaster.hint is not None else None
-        f = fuzzing.Meaning(clean, ()) if clean is None or rng.random() < 0.8 else fuzzing.table(rng, clean)
-        arguments = (X.given, y.given, h.given)
-        before = forecaster.state.snapshot()
-        meant = fuzzing.all_mean(X, y, h, f)
-        if h.given is None and isinstance(h.means, type(None)):
-            meant = None  # no hints at all
-        if isinstance(X.given, np.ndarray) and X.given.dtype == float and isinstance(forecaster.hypotheses, sc.Linear):
-            meant = (
-                None if fuzzing.shape_of(X.given) == x.shape and np.isfinite(X.given).all() else meant
-            )  # long ones are cut
-        if f.given is not None and not isinstance(f.given, (np.ndarray, list)):
-            meant = None if meant else meant  # features are dense, sparse ones may be refused
-        if f.given is not None and f.means is None and clean is not None and fuzzing.shape_of(f.given) == clean.shape:
-            meant = None if fuzzing.all_mean(X, y, h) else meant  # 2.5 is a feature like any other
-        call = functools.partial(forecaster.run, *arguments, features=f.given)
-        found = fuzzing.attempt(
-            faults, seed, (*arguments, f.given), functools.partial(fuzzing.digest, forecaster), call, meant=meant
-        )
-        if found is None:
-            continue
-        if not all(fuzzing.in_domain(forecaster.property, value) for value in found.tolist()) or not fuzzing.is_sound(
-            forecaster
-        ):
-            faults.note(seed, arguments, f"the forecasts {found!r}")
-        if meant:
-            forecaster.state.restore(forecaster.rules, *before)
-            forecaster._engine.assemble()
-            again = forecaster.run(x, labels, None if h.given is None else hints, features=clean)
-            if not np.array_equal(found, again):
-                faults.note(seed, arguments, f"the forecasts {found!r} and not {again!r}")
-    assert max(forecaster.state.values.capacity for forecaster in forecasters) > 12
-    faults.verdict(fuzzing.PLAN["run"])
+        X = table(rng, x) if rng.random() < 0.6 else Meaning(x, x)
+        y = vector(rng, labels) if rng.random() < 0.4 else Meaning(labels, labels)
+        h = vector(rng, hints) if hints is not None and rng.random() < 0.4 else Meaning(hints, ())
+        f = Meaning(clean, ()) if clean is None or rng.random() < 0.8 else table(rng, clean)
+        if f.means is None or (f.given is not None and not isinstance(f.given, (np.ndarray, list))):
+            f = f._replace(doubtful=True)  # 2.5 is a feature like any other; sparse ones may be refused
+        if isinstance(forecaster.hypotheses, sc.Linear) and _finite(X.given, x.shape) and X.means is None:
+            X = X._replace(doubtful=True)  # long ones are cut
+        meant, before = all_mean(X, y, h, f), forecaster.state.snapshot()
+
+        def wrong(found: Float64Array) -> str | None:
+            if meant:
+                forecaster.state.restore(forecaster.rules, *before)
+                forecaster._engine.assemble()
+                again = forecaster.run(x, labels, hints, features=clean)
+                if not np.array_equal(found, again):
+                    return f"the forecasts {found!r} and not {again!r}"
+            return unsound(forecaster, found.tolist())
+
+        given = (X.given, y.given, h.given, f.given)
+        return Throw(given, lambda: forecaster.run(*given[:3], features=given[3]), meant, wrong)
+
+    thrown("run", throw)
+
+
+def _finite(x: Any, shape: tuple[int, ...]) -> bool:
+    plain = isinstance(x, np.ndarray) and x.dtype == float and x.shape == shape
+    return plain and bool(np.isfinite(x).all())
 
 
 def test_forecasts_made_by_hand_and_numbers_too_long_to_print() -> None:
-    forecaster = fuzzing.finite()
-    forecast = forecaster.predict([0.5] * fuzzing.N)
-    entries: Any = ("x",) * fuzzing.N
+    forecaster = forecasters()[0]
+    forecast = forecaster.predict([0.5] * N)
+    entries: Any = ("x",) * N
     with pytest.raises(sc.SwapcalError):
         dataclasses.replace(forecast, context=entries)
     for odd in (dataclasses.replace(forecast, context=bytes(15) + b"x" * 17), 10**5000):

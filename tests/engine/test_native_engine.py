@@ -47,7 +47,7 @@ steps = st.builds(
     Step,
     kind=st.sampled_from(["rounds", "run", "late", "look"]),
     seed=st.integers(0, 2**32 - 1),
-    form=st.sampled_from(FORMS),
+    form=st.sampled_from(list(FORMS)),
     hint=st.sampled_from(["none", "all", "some"]),
     n_rounds=st.integers(1, 12) | st.just(40),
 )

@@ -70,28 +70,6 @@ def test_rounds_after_the_cut_belong_to_the_copy_that_issued_them(how: str, stor
     twin.update(theirs, 1.0)
 
 
-@pytest.mark.parametrize("changed", ["context", "hint", "features"])
-def test_any_difference_is_noticed(changed: str) -> None:
-    forecaster, _ = (
-        started(0, hint=sc.OnlineRegression(n_features=0))
-        if changed != "features"
-        else (sc.Forecaster(sc.Mean(), sc.Finite(3), seed=5, hint=sc.OnlineRegression(n_features=1)), [])
-    )
-    twin = copy.deepcopy(forecaster)
-    ours: dict[str, Any] = {"x": [1.0, 0.0, 0.0], "hint": 0.3}
-    theirs = dict(ours)
-    if changed == "features":
-        ours["features"], theirs["features"] = [0.1], [0.2]
-    else:
-        others: dict[str, dict[str, Any]] = {"context": {"x": [1.0, 0.0, 1e-9]}, "hint": {"hint": 0.3 + 1e-12}}
-        theirs |= others[changed]
-    made, other = forecaster.predict(**ours), twin.predict(**theirs)
-    assert made.round == other.round
-    with pytest.raises(sc.UnknownForecast, match="copy"):
-        forecaster.update(other, 1.0)
-    forecaster.update(sc.Forecast.from_json(made.to_json()), 1.0)
-
-
 def _child(forecaster: sc.Forecaster, waiting: sc.Forecast, pipe: Any) -> None:
     forecaster.update(waiting, 0.0)
     pipe.send(forecaster.predict([1.0, 0.0, 1.0]).to_json())

@@ -4,9 +4,10 @@ import array
 import datetime
 import decimal
 import fractions
+import functools
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import sparse
 import swapcal as sc
 from effort import part
 from swapcal.inputs import short_repr
-from swapcal.protocols import Elicitable, Row
+from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
 Rng = np.random.Generator
@@ -49,6 +50,13 @@ class Meaning(NamedTuple):
     doubtful: bool = False
 
 
+def all_mean(*parts: Meaning) -> bool | None:
+    """Whether a call with these arguments should be taken; None if either will do."""
+    if any(part.means is None and not part.doubtful for part in parts):
+        return False
+    return None if any(part.doubtful for part in parts) else True
+
+
 NOT_NUMBERS: list[Any] = [
     None, "", "0.5", "x", "\x00", "nan", b"0.5", bytearray(b"0.5"), 1j, complex(0.5, 0.0), np.complex128(0.5), np.nan,
     -np.nan, np.inf, -np.inf, np.float32("nan"), np.float16("inf"), decimal.Decimal("NaN"), decimal.Decimal("sNaN"),
@@ -67,368 +75,178 @@ NOT_ARRAYS = [each for each in NOT_NUMBERS if not isinstance(each, (np.ndarray, 
 """An array that is put into an array is unpacked, and may then be a number."""
 
 
-FORMS: list[Callable[[float], Any]] = [
-    decimal.Decimal, fractions.Fraction, np.array, np.float64, np.longdouble,
-    lambda value: np.array(value, dtype=object), lambda value: np.ma.array(value, mask=False),
-]  # fmt: skip
-"""A number in other words."""
+def pick(rng: Rng, things: Sequence[Any]) -> Any:
+    return things[int(rng.integers(len(things)))]
 
 
 def scalar(rng: Rng, low: float, high: float) -> Meaning:
     """One number of [low, high] in one of its many forms, or something that is none."""
     if rng.random() < 0.5:
-        return Meaning(NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))], None)
-    kind = int(rng.integers(len(FORMS) + 9))
-    value = float(rng.choice([low, high, rng.uniform(low, high), 0.5 * (low + high)]))
-    if kind < len(FORMS):
-        return Meaning(FORMS[kind](value), value)
-    if kind == len(FORMS):
-        outside = float(rng.choice([high + (high - low), low - 1e-9 * (high - low) - 1e-300, 1e308, -1e308, 1e12]))
-        return Meaning(outside, None)
-    if kind == len(FORMS) + 1:
-        half = np.float16(0.5 * (low + high))
-        return Meaning(half, float(half))
-    if kind == len(FORMS) + 2:
-        return Meaning(np.array([value]), value, doubtful=True)
-    if kind == len(FORMS) + 3 and low <= 0.0 and high >= 1.0:
+        return Meaning(pick(rng, NOT_NUMBERS), None)
+    value, half = float(rng.choice([low, high, rng.uniform(low, high)])), np.float16(0.5 * (low + high))
+    forms: list[Any] = [decimal.Decimal(value), fractions.Fraction(value), np.array(value), np.longdouble(value)]
+    forms += [np.array(value, dtype=object), np.ma.array(value, mask=False)]
+    outside = float(rng.choice([high + (high - low), low - 1e-9 * (high - low) - 1e-300, 1e308, -1e308, 1e12]))
+    kinds = [Meaning(form, value) for form in (*forms, *[value] * 6)]
+    kinds += [Meaning(outside, None), Meaning(half, float(half)), Meaning(np.array([value]), value, doubtful=True)]
+    if low <= 0.0 and high >= 1.0:
         one = bool(rng.integers(2))
-        forms = [one, np.bool_(one), int(one), np.int8(one), np.uint64(one)]
-        return Meaning(forms[int(rng.integers(5))], float(one), True)
-    return Meaning(value, value)
+        kinds.append(Meaning(pick(rng, [one, np.bool_(one), int(one), np.int8(one), np.uint64(one)]), float(one), True))
+    found: Meaning = pick(rng, kinds)
+    return found
 
 
 def _spoiled(rng: Rng, x: Float64Array) -> Any:
     """The vector with one entry that is not a number."""
-    at, wrong = int(rng.integers(len(x))), NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]
-    entries: list[Any] = x.tolist()
-    entries[at] = wrong
-    kind = int(rng.integers(5))
-    if kind == 0:
-        return tuple(entries) if len(entries) != 2 else entries
-    if kind == 1:
-        boxed = np.empty(len(entries), dtype=object)
-        boxed[:] = [None] * len(entries)
-        for i, entry in enumerate(entries):
-            boxed[i] = entry
-        return boxed
-    if kind == 2:
-        spoiled = x.copy()
-        spoiled[at] = rng.choice([np.nan, np.inf, -np.inf])
-        return spoiled.astype(rng.choice(["f2", "f4", "f8", "g"]))
-    return entries
-
-
-def _frozen(x: Float64Array) -> Float64Array:
-    copy = x.copy()
-    copy.setflags(write=False)
-    return copy
-
-
-TYPES: list[Callable[[Float64Array], Any]] = [
-    lambda x: np.repeat(x, 2)[::2], lambda x: x[::-1].copy()[::-1], lambda x: array.array("d", x.tolist()),
-    lambda x: np.ma.array(x, mask=np.zeros(len(x), dtype=bool)), lambda x: [decimal.Decimal(v) for v in x.tolist()],
-    lambda x: np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object), lambda x: x.astype(">f8"), _frozen,
-]  # fmt: skip
+    at, entries, floats, boxed = int(rng.integers(len(x))), x.tolist(), x.copy(), np.empty(len(x), dtype=object)
+    entries[at] = pick(rng, NOT_NUMBERS)
+    floats[at] = rng.choice([np.nan, np.inf, -np.inf])
+    for i, entry in enumerate(entries):
+        boxed[i] = entry
+    pair = len(entries) == 2  # a tuple of two would be positions and values
+    typed = floats.astype(rng.choice(["f2", "f4", "f8", "g"]))
+    return pick(rng, [entries if pair else tuple(entries), boxed, typed, entries])
 
 
 def _typed(rng: Rng, x: Float64Array) -> Meaning:
     """The same vector as another type; rounded beforehand where the type rounds."""
-    kind = int(rng.integers(len(TYPES) + 4))
-    if kind < len(TYPES):
-        return Meaning(TYPES[kind](x), x)
-    if kind < len(TYPES) + 2:
-        short = x.astype((np.float32, np.float16)[kind - len(TYPES)])
-        return Meaning(short, short.astype(float))
-    if kind == len(TYPES) + 2:
-        return Meaning(np.sign(x).astype(rng.choice(["i1", "i4", "i8"])), np.sign(x))
-    return Meaning(x > 0, (x > 0).astype(float))
+    frozen, single, short = x.copy(), x.astype(np.float32), x.astype(np.float16)
+    frozen.setflags(write=False)
+    same = [
+        np.repeat(x, 2)[::2], x[::-1].copy()[::-1], array.array("d", x.tolist()), np.ma.array(x, mask=False), frozen,
+        [decimal.Decimal(v) for v in x.tolist()], np.array([fractions.Fraction(v) for v in x.tolist()], dtype=object),
+        x.astype(">f8"),
+    ]  # fmt: skip
+    whole = np.sign(x).astype(rng.choice(["i1", "i4", "i8"]))
+    rounded = [(each, each.astype(float)) for each in (single, short, whole, x > 0)]
+    found: Meaning = pick(rng, [*(Meaning(each, x) for each in same), *(Meaning(*each) for each in rounded)])
+    return found
 
 
 def _misshapen(rng: Rng, x: Float64Array) -> Any:
-    n = len(x)
-    shapes: list[Callable[[], Any]] = [
-        lambda: np.append(x, 0.0),
-        lambda: x[:-1],
-        lambda: np.zeros(0),
-        lambda: np.zeros((0, n)),
-        lambda: np.array(0.5),
-        lambda: x[None, :],
-        lambda: x[:, None],
-        lambda: np.zeros((2, n)),
-        lambda: np.zeros((1, 1, n)),
-        lambda: [x.tolist(), x.tolist()[:-1]],
-        lambda: [*x.tolist()[:-1], [0.5]],
-        lambda: [[v] for v in x.tolist()],
-        lambda: (v for v in x.tolist()),
-        lambda: set(range(n)),
-        lambda: x.astype(complex),
-        lambda: x.astype(str),
-        lambda: x.astype("S8"),
-        lambda: np.zeros(n, dtype="M8[ns]"),
-        lambda: np.zeros(n, dtype="M8[D]"),
-        lambda: np.zeros(n, dtype="m8[s]"),
-        lambda: np.zeros(n, dtype=[("a", float)]),
-        lambda: np.zeros(n, dtype="V8"),
-        lambda: np.full(n, None),
-        lambda: np.array([{}] * n, dtype=object),
-        lambda: np.ma.array(x, mask=np.eye(n, dtype=bool)[int(rng.integers(n))]),
-        lambda: NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS) - 5))],
-        lambda: "0" * n,
-        lambda: b"\x00" * n if rng.random() < 0.5 else "1" * n,
-        lambda: [str(v) for v in x.tolist()],
-        lambda: Row(np.arange(n + 1), np.zeros(n + 1)),
-        lambda: Row(None, None),  # type: ignore[arg-type]
-        lambda: sparse.csr_matrix(np.zeros((2, n))),
-        lambda: sparse.csr_matrix(np.zeros((1, n + 1))),
-        lambda: sparse.coo_matrix(np.zeros((n, 1))) if n > 1 else None,
-        lambda: sparse.csr_matrix(x + 0.5j),
-        lambda: Strange(),
-        lambda: types.SimpleNamespace(indptr=[0, 1], indices=[n], data=[0.5], shape=(1, n)),
-        lambda: types.SimpleNamespace(indptr=[0, 1], indices=[0], data=[None], shape=(1, n)),
-        lambda: types.SimpleNamespace(indptr=[0, 1], indices=[0], data=[0.5], shape=[n, "x"]),
-        lambda: types.SimpleNamespace(indptr=[0, 2], indices=[0, 0], data=[0.5], shape=(1, n)),
-    ]
-    return shapes[int(rng.integers(len(shapes)))]()
+    n, entries, fake = len(x), x.tolist(), functools.partial(types.SimpleNamespace, indptr=[0, 1], shape=(1, len(x)))
+    return pick(rng, [
+        np.append(x, 0.0), x[:-1], np.zeros(0), np.zeros((0, n)), np.array(0.5), x[None, :], x[:, None],
+        np.zeros((2, n)), np.zeros((1, 1, n)), [entries, entries[:-1]], [*entries[:-1], [0.5]], [[v] for v in entries],
+        (v for v in entries), set(range(n)), x.astype(complex), x.astype(str), x.astype("S8"), "0" * n, b"\x00" * n,
+        *(np.zeros(n, dtype=kind) for kind in ("M8[ns]", "M8[D]", "m8[s]", [("a", float)], "V8")), np.full(n, None),
+        np.array([{}] * n, dtype=object), np.ma.array(x, mask=np.eye(n, dtype=bool)[int(rng.integers(n))]),
+        pick(rng, NOT_NUMBERS[:-5]), [str(v) for v in entries], Row(np.arange(n + 1), np.zeros(n + 1)),
+        Row(None, None), sparse.csr_matrix(np.zeros((2, n))), sparse.csr_matrix(np.zeros((1, n + 1))),  # type: ignore[arg-type]
+        sparse.coo_matrix(np.zeros((n, 1))) if n > 1 else None, sparse.csr_matrix(x + 0.5j), Strange(),
+        fake(indices=[n], data=[0.5]), fake(indices=[0], data=[None]), fake(indices=[0], data=[0.5], shape=[n, "x"]),
+        fake(indptr=[0, 2], indices=[0, 0], data=[0.5]),
+    ])  # fmt: skip
 
 
 def _sparse(rng: Rng, x: Float64Array) -> Meaning:
     """Mappings, pairs and matrices with one row; right, or wrong in one way."""
-    n, at = len(x), np.flatnonzero(x)
-    keys, values = at.tolist(), x[at].tolist()
-    wrong: list[Any] = [-1, n, 2**31, 2**63, 10**30, 0.5, "0", None, np.nan, (0,), b"0", np.datetime64(0, "D"), 1j]
-    order = rng.permutation(len(keys))
-    mixed = [keys[i] for i in order], [values[i] for i in order]
-    bad = wrong[int(rng.integers(len(wrong)))]
-    right: list[Callable[[], Any]] = [
-        lambda: dict(zip(*mixed, strict=True)), lambda: (mixed[0], mixed[1]),
-        lambda: (np.array(keys, dtype=np.uint8), np.array(values)), lambda: (at.astype(np.uint64), x[at]),
-        lambda: Row(at, x[at]), lambda: sparse.csr_matrix(x[None, :]), lambda: sparse.csr_array(x[None, :]),
-        lambda: sparse.csc_matrix(x[None, :]), lambda: sparse.coo_matrix(x[None, :]),
-        lambda: sparse.lil_matrix(x[None, :]),
-    ]  # fmt: skip
-    worse: list[Callable[[], Any]] = [
-        lambda: {**dict(zip(*mixed, strict=True)), bad: 0.5},
-        lambda: {0: NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]}, lambda: ([*keys, bad], [*values, 0.5]),
-        lambda: ([0], [NOT_NUMBERS[int(rng.integers(len(NOT_NUMBERS)))]]), lambda: ([0, 0], [0.5, 0.5]),
-        lambda: ([*keys, 0], values), lambda: ([[0], [0, 0]], [0.5]), lambda: ([[0]], [[0.5]]), lambda: ([0], 0.5),
-        lambda: ([0.0], [0.5]), lambda: ([0], [[0.5], [0.5, 0.5]]), lambda: (np.zeros(1, dtype="M8[D]"), [0.5]),
-        lambda: ([0], np.ma.array([0.5], mask=True)), lambda: ([0], np.array([0.5j])), lambda: ([0], ["0.5"]),
-    ]  # fmt: skip
+    at, row = np.flatnonzero(x), x[None, :]
+    order = rng.permutation(len(at))
+    keys, values = at[order].tolist(), x[at[order]].tolist()
     if rng.random() < 0.5:
-        return Meaning(right[int(rng.integers(len(right)))](), x)
-    return Meaning(worse[int(rng.integers(len(worse)))](), None)
+        right = [
+            dict(zip(keys, values, strict=True)), (keys, values), (at.astype(np.uint8), x[at]), Row(at, x[at]),
+            (at.astype(np.uint64), x[at]), sparse.csr_matrix(row), sparse.csr_array(row), sparse.csc_matrix(row),
+            sparse.coo_matrix(row), sparse.lil_matrix(row),
+        ]  # fmt: skip
+        return Meaning(pick(rng, right), x)
+    positions: list[Any] = [-1, len(x), 2**31, 2**63, 10**30, 0.5, "0", None, np.nan, (0,), b"0", np.datetime64(0, "D")]
+    bad = pick(rng, positions)
+    worse = [
+        {**dict(zip(keys, values, strict=True)), bad: 0.5}, {0: pick(rng, NOT_NUMBERS)}, ([*keys, bad], [*values, 0.5]),
+        ([0], [pick(rng, NOT_NUMBERS)]), ([0, 0], [0.5, 0.5]), ([*keys, 0], values), ([[0], [0, 0]], [0.5]),
+        ([[0]], [[0.5]]), ([0], 0.5), ([0.0], [0.5]), ([0], [[0.5], [0.5, 0.5]]), (np.zeros(1, dtype="M8[D]"), [0.5]),
+        ([0], np.ma.array([0.5], mask=True)), ([0], np.array([0.5j])), ([0], ["0.5"]),
+    ]  # fmt: skip
+    return Meaning(pick(rng, worse), None)
 
 
-def context(rng: Rng, n: int, *, tiny: bool = True) -> Meaning:
+def context(rng: Rng, n: int) -> Meaning:
     """One context of length n, n above 2, with entries in [-1, 1]; some so tiny that their inverse is infinite."""
     x = rng.uniform(-1.0, 1.0, n) * (rng.random(n) < 0.7)
-    special = rng.random()
-    if special < 0.05 and tiny:
-        x *= 1e-310
-    elif special < 0.1:
-        x = np.sign(x)
-    kind = rng.random()
-    if kind < 0.1:
-        return Meaning(x, x)
+    special, kind = rng.random(2)
+    x = x * 1e-310 if special < 0.05 else np.sign(x) if special < 0.1 else x
     if kind < 0.15:
-        return Meaning(x.tolist(), x)
-    if kind < 0.35:
-        return _typed(rng, x)
+        return Meaning(x if kind < 0.1 else x.tolist(), x)
     if kind < 0.55:
-        return _sparse(rng, x)
-    if kind < 0.75:
-        return Meaning(_spoiled(rng, x), None)
-    return Meaning(_misshapen(rng, x), None)
+        return _typed(rng, x) if kind < 0.35 else _sparse(rng, x)
+    return Meaning(_spoiled(rng, x) if kind < 0.75 else _misshapen(rng, x), None)
 
 
 def vector(rng: Rng, x: Float64Array) -> Meaning:
     """A vector of numbers in one of its forms, or something that is none."""
-    kind = rng.random()
-    if kind < 0.3:
-        return Meaning(x, x)
+    kind, typed = rng.random(), _typed(rng, x)
     if kind < 0.5:
-        typed = _typed(rng, x)
-        return typed if np.array_equal(typed.means, x) else Meaning(x.tolist(), x)
-    if kind < 0.75:
-        return Meaning(_spoiled(rng, x), None)
-    wrong = _misshapen(rng, x)
-    return Meaning(wrong, None, doubtful=True)
+        return typed if kind > 0.3 and np.array_equal(typed.means, x) else Meaning(x, x)
+    return Meaning(_spoiled(rng, x), None) if kind < 0.75 else Meaning(_misshapen(rng, x), None, doubtful=True)
 
 
 def table(rng: Rng, X: Float64Array, *, fakes: bool = True) -> Meaning:
     """Contexts of many rounds in one of their forms, or something that is none; `fakes` only look like sparse ones."""
     n_rows, n = X.shape
-    indptr = np.concatenate([[0], np.cumsum((X != 0).sum(axis=1))])
-    csr: dict[str, Any] = {"indptr": indptr, "indices": np.nonzero(X)[1], "data": X[X != 0], "shape": X.shape}
-    right: list[Callable[[], Any]] = [
-        lambda: X, lambda: X.tolist(), lambda: np.asfortranarray(X), lambda: np.repeat(X, 2, axis=1)[:, ::2],
-        lambda: X.astype(object), lambda: X.astype(">f8"), lambda: np.ma.array(X, mask=False),
-        lambda: sparse.csr_matrix(X), lambda: sparse.csc_array(X), lambda: sparse.coo_matrix(X),
-        lambda: types.SimpleNamespace(**csr),
-    ]  # fmt: skip
-    spoiled = X.copy()
-    spoiled[int(rng.integers(n_rows)), int(rng.integers(n))] = rng.choice([np.nan, np.inf, -np.inf])
-    boxed = X.astype(object)
-    boxed[int(rng.integers(n_rows)), int(rng.integers(n))] = NOT_ARRAYS[int(rng.integers(len(NOT_ARRAYS)))]
-    field = ["indptr", "indices", "data", "shape"][int(rng.integers(4))]
-    odd: list[Any] = [
-        None, "x", [], [0], np.zeros(0), np.arange(n_rows + 1)[::-1], csr["indptr"] + 1,
-        np.full(len(csr["data"]), np.nan), np.full(len(csr["data"]), -1), np.full(len(csr["data"]), n),
-        [10**30] * (n_rows + 1), (n_rows, n + 1), 5,
-    ]  # fmt: skip
-    worse: list[Callable[[], Any]] = [
-        lambda: spoiled,
-        lambda: spoiled.tolist(),
-        lambda: spoiled.astype(np.float32),
-        lambda: sparse.csr_matrix(spoiled),
-        lambda: boxed,
-        lambda: boxed.tolist(),
-        lambda: X[:-1],
-        lambda: np.vstack([X, X]),
-        lambda: X[:, :-1] if n > 1 else X[:0],
-        lambda: X.ravel(),
-        lambda: X[:, :, None],
-        lambda: X.astype(complex),
-        lambda: X.astype(str),
-        lambda: np.zeros(X.shape, dtype="M8[ns]"),
-        lambda: np.zeros(X.shape, dtype="m8[D]"),
-        lambda: np.ma.array(X, mask=np.eye(n_rows, n, dtype=bool)),
-        lambda: [row[:1] if t else row for t, row in enumerate(X.tolist())] if n > 1 and n_rows > 1 else None,
-        lambda: NOT_NUMBERS[int(rng.integers(51))],
-        lambda: sparse.csr_matrix(X[:, :1]) if n > 1 else None,
-        lambda: sparse.csr_matrix(X).astype(complex),
-        lambda: types.SimpleNamespace(**(csr | {field: odd[int(rng.integers(len(odd)))]})) if fakes else None,
-        lambda: Strange() if fakes else None,
-        lambda: 2.5 * np.ones(X.shape),
-    ]
+    csr = sparse.csr_matrix(X)
+    made = {"indptr": csr.indptr, "indices": csr.indices, "data": csr.data, "shape": X.shape}
     if rng.random() < 0.4:
-        return Meaning(right[int(rng.integers(len(right)))](), X)
-    given = worse[int(rng.integers(len(worse)))]()
+        right = [
+            X, X.tolist(), np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X.astype(object), X.astype(">f8"),
+            np.ma.array(X, mask=False), csr, sparse.csc_array(X), sparse.coo_matrix(X), types.SimpleNamespace(**made),
+        ]  # fmt: skip
+        return Meaning(pick(rng, right), X)
+    spoiled, boxed, at = X.copy(), X.astype(object), (int(rng.integers(n_rows)), int(rng.integers(n)))
+    spoiled[at] = rng.choice([np.nan, np.inf, -np.inf])
+    boxed[at] = pick(rng, NOT_ARRAYS)
+    odd: list[Any] = [
+        None, "x", [], [0], np.zeros(0), np.arange(n_rows + 1)[::-1], csr.indptr + 1, np.full(csr.nnz, np.nan),
+        np.full(csr.nnz, -1), np.full(csr.nnz, n), [10**30] * (n_rows + 1), (n_rows, n + 1), 5,
+    ]  # fmt: skip
+    ragged = [row[:1] if t else row for t, row in enumerate(X.tolist())] if n > 1 and n_rows > 1 else None
+    fake = types.SimpleNamespace(**made | {pick(rng, list(made)): pick(rng, odd)})
+    worse = [
+        spoiled, spoiled.tolist(), spoiled.astype(np.float32), sparse.csr_matrix(spoiled), boxed, boxed.tolist(),
+        X[:-1], np.vstack([X, X]), X[:, :-1] if n > 1 else X[:0], X.ravel(), X[:, :, None], X.astype(complex),
+        X.astype(str), np.zeros(X.shape, dtype="M8[ns]"), np.ma.array(X, mask=np.eye(n_rows, n, dtype=bool)), ragged,
+        pick(rng, NOT_NUMBERS[:51]), sparse.csr_matrix(X[:, :1]) if n > 1 else None, csr.astype(complex),
+        2.5 * np.ones(X.shape), *([fake, Strange()] if fakes else []),
+    ]  # fmt: skip
+    given = pick(rng, worse)
     return Meaning(given, None, doubtful=isinstance(given, types.SimpleNamespace))
 
 
 FULL = {"predict": 38_000, "update": 32_000, "run": 9_000, "errors": 21_000}
 PLAN = {name: part(n, n // 40) for name, n in FULL.items()}
-"""How many inputs each test throws in all, and in this lane; each counts its own and compares."""
-
-N = 4
+"""How many inputs each test throws in all, and in this lane."""
 
 
-def finite() -> sc.Forecaster:
-    return sc.Forecaster(sc.Mean(), sc.Finite(N), horizon=200, levels=3, max_pending=64, seed=1)
+class Throw(NamedTuple):
+    """A call with odd arguments, whether it should be taken (None: it may be), and what is wrong with its result."""
+
+    given: Any
+    call: Callable[[], Any]
+    meant: bool | None
+    wrong: Callable[[Any], str | None]
 
 
-def linear() -> sc.Forecaster:
-    return sc.Forecaster(sc.Expectile(0.3, low=-5.0, high=5.0), sc.Linear(N, radius=0.5), max_pending=64, seed=2)
-
-
-def learning() -> sc.Forecaster:
-    hint = sc.OnlineRegression(n_features=3)
-    potential = sc.potentials.Squint()
-    hypotheses = sc.Finite(N, potential=potential)
-    return sc.Forecaster(sc.Quantile(0.7), hypotheses, bins=5, jitter=0.1, hint=hint, max_pending=64, levels=2, seed=3)
-
-
-def polynomial() -> sc.Forecaster:
-    return sc.Forecaster(sc.Probability(), sc.Finite(N, potential=sc.potentials.PNorm()), max_pending=64, seed=4)
-
-
-MAKERS = (finite, linear, learning, polynomial)
-
-
-class Faults:
-    """What went wrong, with the input that did it."""
-
-    def __init__(self) -> None:
-        self.n, self.accepted, self.found = 0, 0, list[str]()
-
-    def note(self, seed: int, given: Any, what: str) -> None:
-        if len(self.found) < 20:
-            self.found.append(f"seed {seed}: {what} for {short_repr(given)}")
-
-    def verdict(self, planned: int) -> None:
-        assert not self.found, "\n".join(self.found)
-        assert self.n == planned
-        # Neither everything nor nothing passed: the test would be blind.
-        assert 0.02 < self.accepted / self.n < 0.9, self.accepted / self.n
-
-
-def digest(forecaster: sc.Forecaster) -> Any:
-    counters, arrays = forecaster.state.snapshot()
-    return counters, {name: (array.shape, array.dtype.str, array.tobytes()) for name, array in arrays.items()}
-
-
-def is_sound(forecaster: sc.Forecaster) -> bool:
-    return all(np.isfinite(array).all() for array in forecaster.state.snapshot()[1].values())
-
-
-def attempt(
-    faults: Faults, seed: int, given: Any, state: Callable[[], Any], call: Callable[[], Any], *, meant: bool | None
-) -> Any:
-    """The call's result, or None if it was refused; `meant` says whether it should be taken, None that it may be."""
-    faults.n += 1
-    before = state()
-    try:
-        result = call()
-    except sc.SwapcalError as error:
-        if state() != before:
-            faults.note(seed, given, f"{type(error).__name__} changed the state")
-        if not str(error):
-            faults.note(seed, given, "an error without a message")
-        if meant is True:
-            faults.note(seed, given, f"refused though it is right ({error})")
-        return None
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        faults.note(seed, given, f"{type(error).__name__}: {error} (in {where.name}, line {where.lineno})")
-        return None
-    faults.accepted += 1
-    if meant is False:
-        faults.note(seed, given, f"taken, with the result {short_repr(result)},")
-    return result
-
-
-def all_mean(*parts: Meaning | None) -> bool | None:
-    """Whether a call with these arguments should be taken; None if either will do."""
-    given = [part for part in parts if part is not None]
-    if any(part.means is None and not part.doubtful for part in given):
-        return False
-    return None if any(part.doubtful for part in given) else True
-
-
-def in_domain(property: Elicitable, value: float) -> bool:
-    low, high = property.domain
-    return isinstance(value, float) and low <= value <= high
-
-
-def good_context(rng: Rng) -> Float64Array:
-    return rng.uniform(-0.5, 0.5, N)
-
-
-def good_label(forecaster: sc.Forecaster, rng: Rng) -> float:
-    low, high = forecaster.property.low, forecaster.property.high
-    return float(rng.choice([low, high])) if isinstance(forecaster.property, sc.Probability) else rng.uniform(low, high)
-
-
-def options(forecaster: sc.Forecaster, rng: Rng) -> dict[str, Any]:
-    return {"features": rng.normal(size=3)} if forecaster.hint is not None else {}
-
-
-def cases(name: str) -> Iterator[tuple[int, Rng]]:
+def play(name: str, throw: Callable[[Any, Rng], Throw], targets: Sequence[Any], state: Callable[[Any], Any]) -> None:
+    """Throws all inputs of a test at its targets in turn: a right answer, or a named error that changes no state."""
+    faults, accepted = list[str](), 0
     for seed in range(PLAN[name]):
-        yield seed, np.random.default_rng((len(name), seed))
-
-
-def odd_features(forecaster: sc.Forecaster, rng: Rng) -> Meaning:
-    if forecaster.hint is None:
-        return Meaning(None, ()) if rng.random() < 0.95 else Meaning([0.5], None)
-    return Meaning(rng.normal(size=3), ()) if rng.random() < 0.7 else vector(rng, rng.normal(size=3))
-
-
-def odd_hint(forecaster: sc.Forecaster, rng: Rng) -> Meaning:
-    hint = Meaning(None, None) if rng.random() < 0.6 else scalar(rng, *forecaster.property.domain)
-    return Meaning(None, ()) if hint.given is None else hint
-
-
-def shape_of(given: Any) -> Any:
-    return given.shape if isinstance(given, np.ndarray) else None
+        target, rng = targets[seed % len(targets)], np.random.default_rng((len(name), seed))
+        thrown = throw(target, rng)
+        before, fault = state(target), None
+        try:
+            result = thrown.call()
+        except sc.SwapcalError as error:
+            if state(target) != before or not str(error) or thrown.meant is True:
+                fault = f"{type(error).__name__}, {error}, though it is right, or the state has changed"
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            fault = f"{type(error).__name__}: {error} (in {where.name}, line {where.lineno})"
+        else:
+            accepted += 1
+            fault = f"taken: {short_repr(result)}" if thrown.meant is False else thrown.wrong(result)
+        if fault:
+            faults.append(f"seed {seed}: {fault} for {short_repr(thrown.given)}")
+    assert not faults, "\n".join(faults[:20])
+    # Neither everything nor nothing passed: the test would be blind.
+    assert 0.02 < accepted / PLAN[name] < 0.9, accepted / PLAN[name]

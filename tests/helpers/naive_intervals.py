@@ -7,7 +7,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from swapcal.audits import intervals
-from swapcal.audits.intervals import CENTERS, RATES, TILTS, LogWealth
+from swapcal.audits.intervals import RATES, TILTS, LogWealth
 from swapcal.typing import Float64Array
 
 
@@ -109,10 +109,6 @@ def played(adversary: Adversary, n_streams: int, n_rows: int, seed: int) -> tupl
         deviation += pi[t] - y[t]
         means += pi[t]
     return y, pi
-
-
-def bins_of(p: float) -> int:
-    return int(np.argmin(np.abs(np.log(CENTERS / (1 - CENTERS)) - math.log(p / (1 - p)))))
 
 
 def cell_evidence(

@@ -85,11 +85,6 @@ def oracle_quadratic(algorithm: Algorithm, *, copies: int) -> Quadratic:
     return Quadratic(float(copies), norm)
 
 
-def divergence(u: Float64Array, w: Float64Array, rates: Float64Array) -> float:
-    """The sum of (u_i ln(u_i / w_i) - u_i + w_i) / e_i."""
-    return float(((u * np.log(u / w) - u + w) / rates).sum())
-
-
 def naive_projection(w: Sequence[float], b: Sequence[float], e: Sequence[float], floor: float) -> list[float]:
     """Minimize <u, b> + sum_i (u_i ln(u_i / w_i) - u_i + w_i) / e_i over u >= floor, sum u = 1.
 

@@ -45,7 +45,30 @@ CLASSES: dict[str, Callable[[], Hypotheses]] = {
     "Numeric": lambda: sc.Numeric(["size", "weight"]),
 }
 
-FORMS = ("array", "list", "mapping", "pair", "csr", "reversed pair", "strided", "float32")
+
+def _short(x: Any) -> Any:
+    return x.astype(np.float32) if np.abs(x).max(initial=0.0) < 1e30 else x
+
+
+def _positions(x: Any) -> Any:
+    return np.flatnonzero(x), x[np.flatnonzero(x)]
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "array": (_same, _same),
+    "list": (np.ndarray.tolist, np.ndarray.tolist),
+    "mapping": (lambda x: {j: v for j, v in enumerate(x.tolist()) if v}, scipy.sparse.csc_array),
+    "pair": (_positions, scipy.sparse.csr_array),
+    "csr": (lambda x: scipy.sparse.csr_array(x[None, :]), scipy.sparse.csr_array),
+    "reversed pair": (lambda x: tuple(each[::-1] for each in _positions(x)), scipy.sparse.csc_array),
+    "strided": (lambda x: np.repeat(x, 3)[::3], np.asfortranarray),
+    "float32": (_short, _short),
+}
+"""Other words for a dense context, and for many."""
 
 
 class Step(NamedTuple):
@@ -101,44 +124,15 @@ class Game:
 
 
 def one_form(x: Any, form: str) -> Any:
-    """A dense context said in another way; records stay as they are."""
-    if isinstance(x, dict):
-        return x
-    where = np.flatnonzero(x)
-    match form:
-        case "list":
-            return x.tolist()
-        case "mapping":
-            return dict(zip(where.tolist(), x[where].tolist(), strict=True))
-        case "pair":
-            return where, x[where]
-        case "reversed pair":
-            return where[::-1], x[where[::-1]]
-        case "csr":
-            return scipy.sparse.csr_array(x[None, :])
-        case "strided":
-            return np.repeat(x, 3)[::3]
-        case "float32":
-            return x.astype(np.float32) if np.abs(x).max() < 1e30 else x
-    return x
+    """A context said in another way; records stay as they are."""
+    return x if isinstance(x, dict) else FORMS[form][0](x)
 
 
 def many_forms(X: Any, form: str) -> Any:
-    """Many contexts at once, said in another way."""
+    """Many contexts at once, said in another way; records as a table."""
     if isinstance(X, list):
         return {name: [x[name] for x in X] for name in X[0]} if form == "mapping" and X else X
-    match form:
-        case "list":
-            return X.tolist()
-        case "csr" | "pair":
-            return scipy.sparse.csr_array(X)
-        case "mapping" | "reversed pair":
-            return scipy.sparse.csc_array(X)
-        case "strided":
-            return np.asfortranarray(X)
-        case "float32":
-            return X.astype(np.float32) if np.abs(X).max(initial=0.0) < 1e30 else X
-    return X
+    return FORMS[form][1](X)
 
 
 class Twin:

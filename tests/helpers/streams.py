@@ -37,6 +37,15 @@ def table(n: int, seed: int = 0, **chances: Any) -> dict[str, Any]:
     return {"y": (rng.random(n) < truth).astype(float), "p": p, "g": g, "h": rng.integers(0, 4, n)}
 
 
+def models(n: int = 6000) -> dict[str, Any]:
+    """`good` knows the truth, `bad` is too high for g=a, `flat` is a constant; and weights."""
+    rng = np.random.default_rng(3)
+    g, truth = rng.choice(["a", "b", "c"], n), rng.beta(2, 3, n)
+    y = (rng.random(n) < truth).astype(float)
+    bad = np.clip(truth + 0.2 * (g == "a"), 0.0, 1.0)
+    return {"y": y, "g": g, "w": rng.random(n), "bad": bad, "good": truth, "flat": np.full(n, 0.4)}
+
+
 Stream = tuple[Float64Array, Float64Array, Float64Array]
 """Labels, forecasts, contexts."""
 

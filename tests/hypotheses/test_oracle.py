@@ -135,20 +135,6 @@ def test_bound_ahead_covers_every_split_of_the_rounds(learner: Learner, r: float
     assert evidence.bound(Tally(6, learner.n, 0, np.zeros(6), np.zeros(6)), r, 0.05) == 0.0
 
 
-def test_bound_grows_with_rounds_and_confidence() -> None:
-    for learner in BUILT_IN:
-        evidence = Oracle(learner).start(6)
-        by_rounds = [evidence.bound(Tally(6, 3, t), 2.0, 0.05) for t in range(1, 3000, 7)]
-        assert np.diff(by_rounds).min() >= 0.0
-        by_delta = [evidence.bound(Tally(6, 3, 10**6), 2.0, delta) for delta in (1.0, 0.1, 1e-9)]
-        assert np.diff(by_delta).min() > 0.0
-        # k (H + 4 ln 1/delta) for the answers and c^2 N for regrets of c sqrt(n), joined by Minkowski's inequality.
-        k, c = (2.0, 2.0 * math.sqrt(math.log(3.0))) if not learner.odd else (1.0, 3.0)
-        answers = k * (6.0 * (1.0 + math.log1p(10**6 / 6)) + 4.0 * math.log(10.0))
-        formula = (math.sqrt(answers) + math.sqrt(6.0 * c * c)) ** 2
-        assert 0.98 * formula <= by_delta[1] <= 1.02 * formula
-
-
 # Citizenship: one path, exact files, finer grids.
 
 

@@ -21,6 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import result_examples as examples
+from effort import ALL
 from swapcal.audits.histograms import Curve
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.properties import Expectile, Mean, Moment, Probability, Property, Quantile
@@ -45,7 +46,7 @@ RUN, AUDIT = examples.run_example(n_groups=4), examples.audit_example(n_groups=4
 SHAPES: dict[str, Callable[[], Result]] = {
     "run": lambda: RUN,
     "quantile": lambda: examples.run_example(Quantile(0.9, high=180.0), 2, 2_000),
-    "expectile": lambda: examples.run_example(Expectile(0.8, low=-5.0, high=50.0), 2, 2_000),
+    **({"expectile": lambda: examples.run_example(Expectile(0.8, low=-5.0, high=50.0), 2, 2_000)} if ALL else {}),
     "audit": lambda: AUDIT,
     "after": examples.after_only_example,
     "constant": examples.constant_example,

@@ -103,19 +103,6 @@ class TestQuadraticGames:
                 game.learn(row, Plan((float(game.points[point]),), (1.0,), (point,)), 0, float(rng.random()))
                 assert (game.errors() - before <= (game.logs - logs) / game.rate + 1e-9).all()
 
-    @pytest.mark.slow
-    def test_noarov_roth_theorem_f10(self) -> None:
-        horizon, n = 12_000, 5
-        rng = np.random.default_rng(0)
-        x = (rng.random((horizon, n)) < 0.5).astype(float)
-        method = NoarovRoth2023(sc.Mean(), sc.Finite(n), horizon=horizon)
-        y = play(method, x, far_label)
-        bound = theorem_f10(horizon, method.bins, n)
-        assert bound < 0.3
-        assert method.errors().max() / horizon <= bound
-        idle = 0.25 * np.mean(y) + 0.25 * np.mean(1.0 - y)
-        assert method.errors().max() / horizon < 0.1 * idle
-
     def test_roth_with_the_bound_of_a_quantile(self) -> None:
         horizon, n, level = 8000, 5, 0.6
         x, _ = drifting(horizon, n)

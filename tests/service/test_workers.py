@@ -1,4 +1,4 @@
-"""Several workers: one owner for each stream, requests find it, and when it dies another goes on."""
+"""Kills, and several workers: one owner for each stream, requests find it, and when it dies another goes on."""
 
 import contextlib
 import os
@@ -10,12 +10,26 @@ from typing import Any
 
 import pytest
 
-from service_killing import SPEC, Load, answered, check_store, finish
+from effort import ALL, part
+from service_killing import ORDERED, SPEC, Load, answered, check_store, finish, killed
 from service_running import Running, Starter, start
 from swapcal.service.store import Commit, NotOwner, open_store
 from swapcal.service.stream import Stream
 
 CONFIG = {"streams": {"late": SPEC}}
+SERIES = [(0, SPEC), (1, ORDERED), *([(2, SPEC), (3, SPEC)] if ALL else [])]
+"""Seed and stream: 12 kills for each store, and 200 with SWAPCAL_EFFORT=all."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "spec"), SERIES)
+@pytest.mark.parametrize("where", ["sqlite", "postgres"])
+def test_killed_at_random_moments(
+    tmp_path: Path, where: str, seed: int, spec: Any, request: pytest.FixtureRequest
+) -> None:
+    """Under load: nothing that was answered is lost, nothing is learned twice, no bit differs."""
+    store = str(tmp_path / "swapcal.db") if where == "sqlite" else request.getfixturevalue(where)
+    assert check_store(store, killed(tmp_path, store, part(50, 6), seed=seed, spec=spec), spec) > 100
 
 
 def test_two_workers_on_one_stream_never_learn_twice(tmp_path: Path, postgres: str) -> None:

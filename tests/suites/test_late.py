@@ -1,19 +1,117 @@
 """Late outcomes, for every model: `run`, single events and the loop of `predict` and `update` are one thing."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import swapcal as sc
 from effort import crossed
-from late_models import MODELS, Stream, loop, model, rows, stream, values
 from swapcal.cases import Cases, Events, step
 
 pytestmark = pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
+
+
+class Stream(NamedTuple):
+    """Contexts, outcomes, the model's own forecasts, when outcomes are known, weights, and who never has one."""
+
+    x: Any
+    y: Any
+    hints: Any
+    known: Any
+    weights: Any
+    never: Any
+
+
+def _forecaster(**settings: Any) -> Any:
+    return sc.Forecaster(sc.Mean(), sc.Finite(3), seed=3, **settings)
+
+
+MODELS: dict[str, Callable[..., Any]] = {
+    "forecaster": _forecaster,
+    "learning forecaster": lambda **settings: _forecaster(hint=sc.OnlineRegression(), **settings),
+    "quantile": lambda **settings: sc.Forecaster(sc.Quantile(0.8), sc.Finite(3), seed=3, jitter=0.01, **settings),
+    "quantiles": lambda **settings: sc.Quantiles([0.2, 0.5, 0.9], sc.Finite(3), seed=4, **settings),
+    "interval": lambda **settings: sc.Interval(0.8, sc.Finite(3), seed=5, **settings),
+    "classes": lambda **settings: sc.Classes(3, sc.Finite(3), seed=6, **settings),
+    "prediction set": lambda **settings: sc.PredictionSet(0.8, 3, sc.Finite(3), seed=7, **settings),
+}
+
+
+def model(name: str, **settings: Any) -> Any:
+    return MODELS[name](**settings)
+
+
+def stream(name: str, n: int = 120, seed: int = 0) -> Stream:
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([np.ones(n), rng.random(n) < 0.5, rng.random(n) < 0.3]).astype(float)
+    if name in ("classes", "prediction set"):
+        hints: Any = rng.dirichlet([2.0, 1.0, 0.5], n)
+        y = rng.integers(0, 3, n).astype(float)
+    elif name in ("quantiles", "interval"):
+        hints = rng.normal(20.0, 5.0, n)
+        y = hints + rng.normal(size=n) * (1.0 + 2.0 * x[:, 1])
+    else:
+        hints = rng.uniform(0.1, 0.9, n)
+        y = np.clip(hints + 0.2 * (x[:, 1] - 0.5) + 0.2 * rng.normal(size=n), 0.0, 1.0)
+    known = np.arange(n) + rng.integers(1, 25, n).astype(float)
+    return Stream(x, y, hints, known, rng.choice([0.0, 0.5, 1.0], n), rng.random(n) < 0.15)
+
+
+def values(forecast: Any) -> list[float]:
+    """The numbers of a forecast that `run` gives."""
+    for name in ("probabilities", "members", "values"):
+        if isinstance(getattr(forecast, name, None), tuple) and not isinstance(forecast, sc.Forecast):
+            return [float(each) for each in getattr(forecast, name)]
+    return [forecast.lower, forecast.upper] if hasattr(forecast, "lower") else [float(forecast)]
+
+
+def learned_before(row: int, known: Sequence[float], done: set[int], order: str, settle: int | None) -> list[int]:
+    """Which rows are learned before this one: each of the earlier ones is asked by itself. NaN: its outcome is out."""
+
+    def holds_up(earlier: int) -> bool:
+        come = earlier in done or known[earlier] <= row
+        return not come and (settle is None or earlier + settle > row)
+
+    due = [t for t in range(row) if t not in done and known[t] <= row]
+    if order == "arrival":
+        return due
+    return [t for t in due if not any(holds_up(earlier) for earlier in range(t))]
+
+
+def loop(
+    own: Any, some: Stream, *, order: str = "arrival", settle: int | None = None, never: Any = None, weights: Any = None
+) -> list[list[float]]:
+    """`predict`, `update` and `forget`, row by row; what never has an outcome is forgotten at once."""
+    done: set[int] = set()
+    forecasts: list[Any] = []
+    out = []
+    for row in range(len(some.y)):
+        for t in learned_before(row, some.known.tolist(), done, order, settle):
+            own.update(forecasts[t], label(own, some.y[t]))
+            done.add(t)
+        share = 1.0 if weights is None or not weights[row] else weights[row]
+        forecasts.append(own.predict(some.x[row] * share, some.hints[row]))
+        out.append(values(forecasts[row]))
+        gone = (never is not None and never[row]) or (weights is not None and not weights[row])
+        if gone:
+            own.forget(forecasts[row])
+            done.add(row)
+    return out
+
+
+def label(own: Any, y: float) -> Any:
+    return int(y) if isinstance(own, (sc.Classes, sc.PredictionSet)) else float(y)
+
+
+def rows(array: Any) -> list[list[float]]:
+    """What `run` gave, as `loop` gives it."""
+    return np.asarray(array, dtype=float).reshape(len(array), -1).tolist()
+
+
 ORDERS: list[dict[str, Any]] = [{}, {"order": "forecast"}, {"order": "forecast", "settle": 6}]
 SIZES = [(1,), (7, 1, 40), (1000,)]
 
@@ -71,24 +169,20 @@ def test_filled_in_is_update_in_that_order(name: str) -> None:
     for t in range(len(y)):
         forecasts.append(twin.predict(some.x[t], some.hints[t]))
         if not some.never[t]:
-            twin.update(forecasts[t], label(name, some.y[t]))
+            twin.update(forecasts[t], label(twin, some.y[t]))
     own = reloaded(own)
     assert own.n_pending == twin.n_pending == len(blank)
     order = np.random.default_rng(1).permutation(blank)
     filled = own.fill_in(order, some.y[order])
     assert rows(filled[:, : np.shape(shown)[1]] if np.ndim(shown) == 2 else filled) == rows(shown[order])
     for t in order:
-        twin.update(forecasts[t], label(name, some.y[t]))
+        twin.update(forecasts[t], label(twin, some.y[t]))
     again = twin.predict(some.x[0], some.hints[0])
     assert rows(own.run(some.x[:1], some.y[:1], some.hints[:1])) == [values(again)]
     with pytest.raises(sc.AlreadyUpdated):
         own.fill_in(order[:1], some.y[order[:1]])
     with pytest.raises(sc.UnknownForecast):
         own.fill_in([10_000], some.y[:1])
-
-
-def label(name: str, y: float) -> Any:
-    return int(y) if name in ("classes", "prediction set") else float(y)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -102,10 +196,10 @@ def test_what_waited_for_too_long_has_expired(name: str) -> None:
         for t in [t for t in range(row) if t not in done and some.known[t] <= row]:
             done.add(t)
             if t >= row - 8:
-                twin.update(forecasts[t], label(name, some.y[t]))
+                twin.update(forecasts[t], label(twin, some.y[t]))
             else:
                 with pytest.raises(sc.ExpiredForecast):
-                    twin.update(forecasts[t], label(name, some.y[t]))
+                    twin.update(forecasts[t], label(twin, some.y[t]))
         forecasts.append(twin.predict(some.x[row], some.hints[row]))
         out.append(values(forecasts[row]))
     assert rows(own.run(some.x, some.y, some.hints, known=some.known)) == out
@@ -117,11 +211,11 @@ def test_each_forecast_is_updated_once(name: str) -> None:
     some = stream(name)
     own = model(name)
     one, two = (own.predict(some.x[t], some.hints[t]) for t in range(2))
-    own.update(one, label(name, some.y[0]))
+    own.update(one, label(own, some.y[0]))
     own.forget(two)
     for closed in (one, two):
         with pytest.raises(sc.AlreadyUpdated):
-            own.update(closed, label(name, some.y[0]))
+            own.update(closed, label(own, some.y[0]))
         with pytest.raises(sc.AlreadyUpdated):
             own.forget(closed)
     assert own.n_pending == 0
@@ -295,7 +389,7 @@ def test_outcomes_as_they_come_are_the_loop(name: str, sizes: tuple[int, ...]) -
                 if kind == "never":
                     twin.forget(forecasts[t])
                 else:
-                    twin.update(forecasts[t], label(name, (other if kind == "other" else some.y)[t]))
+                    twin.update(forecasts[t], label(twin, (other if kind == "other" else some.y)[t]))
                 status = "forgotten" if kind == "never" else "learned"
                 ended[t] = "learned other" if kind == "other" else status
             except sc.ExpiredForecast:

@@ -268,7 +268,7 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "header only": ("t.csv", CSV, r"t\.csv has no rows"),
     "empty lines": ("t.csv", CSV + b"\n" * 50, r"t\.csv has no rows"),
     "near column": ("t.csv", b"age,incomes,city\n1,2,3\n", r"no column 'income' in .*t\.csv; did you mean 'incomes'\?"),
-    "far column": ("t.csv", b"q,w\n1,2\n", r"no column 'age' in .*t\.csv; it has 'q', 'w'"),
+    "far column": ("t.csv", b"q,w\n1,2\n", r"no column 'age' in .*t\.csv; there are 'q', 'w'"),
     "twice": ("t.csv", b"age,age,income,city\n1,2,3,4\n", r"several columns 'age' in .*; rename all but one"),
     "text": ("t.csv", CSV + b"1,2,x\n3,old,x\n", r"t\.csv, row 2, column 'income': 'old' is not a number; correct it"),
     "infinite": ("t.csv", CSV + b"1,-inf,x\n", r"row 1, column 'income': the number is infinite"),

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from commands import swapcal
+from streams import models
 from swapcal.errors import InvalidInput
 from swapcal.report import page
 from swapcal.tasks.audit import audit, compare
@@ -20,13 +21,8 @@ from swapcal.tasks.result import LossDifference, Result, from_json, group_rows, 
 N = 6_000
 
 
-def table(seed: int = 3) -> pd.DataFrame:
-    """`good` knows the truth, `bad` is too high for g=a, `flat` is a constant."""
-    rng = np.random.default_rng(seed)
-    g, truth = rng.choice(["a", "b", "c"], N), rng.beta(2, 3, N)
-    y = (rng.random(N) < truth).astype(float)
-    bad = np.clip(truth + 0.2 * (g == "a"), 0.0, 1.0)
-    return pd.DataFrame({"y": y, "g": g, "w": rng.random(N), "bad": bad, "good": truth, "flat": 0.4})
+def table() -> pd.DataFrame:
+    return pd.DataFrame(models(N))
 
 
 def differences(result: Result) -> dict[str, LossDifference]:

@@ -18,7 +18,7 @@ import pytest
 
 import swapcal as sc
 from commands import run
-from streams import table
+from streams import models, table
 from swapcal.audits.scores import Paired
 from swapcal.cli.output import view
 from swapcal.errors import DataError, InvalidInput
@@ -61,14 +61,6 @@ def walk(n: int = 900) -> dict[str, Any]:
     y = (rng.random(n) < p**2).astype(float)
     day = np.datetime64("2026-01-01") + (np.arange(n) // 30).astype("timedelta64[D]")
     return {"y": y, "p": p, "day": day.astype(str), "k": np.arange(1, n + 1) + np.where(y > 0.5, 2.0, 120.0)}
-
-
-def models(n: int = 6000) -> dict[str, Any]:
-    """`good` knows the truth, and `bad` is too high for g=a."""
-    rng = np.random.default_rng(3)
-    g, truth = rng.choice(["a", "b", "c"], n), rng.beta(2, 3, n)
-    y = (rng.random(n) < truth).astype(float)
-    return {"y": y, "g": g, "bad": np.clip(truth + 0.2 * (g == "a"), 0.0, 1.0), "good": truth}
 
 
 def heights(n: int = 15_000) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _upper_above_two(a: Float64Array, r: float) -> float:
     unit = a / norms[:, None]
     if len(a) > N_GRAM:
         return _largest_eigenvalue(unit * (norms ** (r / 2))[:, None])
-    cosines, scale = unit @ unit.T, np.outer(norms ** (r / 2), norms ** (r / 2))
+    cosines, scale = np.clip(unit @ unit.T, -1.0, 1.0), np.outer(norms ** (r / 2), norms ** (r / 2))
     k = int(r // 2)
     t = r / 2 - k
     near, far = (float(np.linalg.eigvalsh(scale * cosines**power)[-1]) for power in (k, k + 1))

@@ -18,16 +18,7 @@ import typer
 from typer.core import TyperCommand
 
 from swapcal.cli.serve import serve
-from swapcal.cli.terminal import (
-    HELP,
-    afterwards,
-    error_boundary,
-    following,
-    interruptible,
-    listen_alone,
-    needs,
-    stop,
-)
+from swapcal.cli.terminal import HELP, afterwards, error_boundary, following, interruptible, listen_alone, needs, stop
 from swapcal.errors import InvalidInput
 from swapcal.tasks.config import TaskConfig, kind_of, parse_columns, read_toml
 from swapcal.text.numbers import counted, printable

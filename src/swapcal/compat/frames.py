@@ -65,7 +65,7 @@ def forecaster_for(
     >>> old = rng.random(2000) < 0.3
     >>> frame = pd.DataFrame({"old": old, "score": 0.4, "late": rng.random(2000) < 0.2 + 0.5 * old})
     >>> forecaster = forecaster_for(frame, y="late", hint="score", groups=["old"], seed=1)
-    >>> abs(forecaster.predict({"old": True}, hint=0.4) - 0.7) < 0.15
+    >>> abs(float(forecaster.predict({"old": True}, hint=0.4)) - 0.7) < 0.15
     True
     """
     forecaster, _ = _gone_through(frame, y, hint, groups, property, learn, settings)

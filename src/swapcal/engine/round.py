@@ -256,7 +256,7 @@ class Round:
         value = forecast.value if forecast.said is None else forecast.said
         slot, (low, high) = state.values.find(value), self.rules.property.domain
         row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
-        points = (forecast.evidence_at, forecast.hint, forecast.base, forecast.value, forecast.guided)
+        points = (forecast.evidence_at, forecast.hint)
         inside = all(each is None or low <= each <= high for each in points)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
             raise UnknownForecast(f"{forecast!r} is not on this forecaster's grid; it was changed after it was made")
@@ -269,6 +269,8 @@ class Round:
         """All that is known before the forecast: the learning hint's word, and its level set in the context."""
         values, model = self.state.values, self.state.hint
         guide, scores = (base, None) if model is None else model.said(row, extra, base)
+        if model is None and guide is not None:
+            guide = min(max(guide, values.low), values.high)
         if guide is not None and not values.low <= guide <= values.high:
             raise InvalidInput(
                 f"the learning hint {self.rules.hint!r} forecast {guide!r}, outside the property's domain"
@@ -366,14 +368,15 @@ class Round:
         lag = state.pending.issued - 1 - t
         moved = played.shown != float(state.values.by_slot[played.slot])
         cell = state.values.slot(state.values.nearest(played.shown)) if moved else -1
-        v = inputs.identified(self.rules.property, played.shown, self.rules.jittered(label, t)) if moved else 0.0
+        outcome = self.rules.jittered(label, t) if self.rules.inside(label) == label else label
+        v = state.shares[1].losses.v(played.shown, outcome) if moved else 0.0
         with self._undone():
             for share, said, base, shown in self._rungs(case, played):
                 share.learn(t, said, base, shown, label, lag)
             if state.hint is not None:
                 own = case.row.indices < self.rules.hypotheses.n
                 row = Row(case.row.indices[own], case.row.values[own])
-                state.hint.update(row, case.features, case.base, label, case.hint, case.scores)
+                state.hint.update(row, case.features, case.base, self.rules.inside(label), case.hint, case.scores)
             middle = self.engine.learn(case, played, errors, t)
         state.ledger.rounds[1] += lag > 0
         if moved:

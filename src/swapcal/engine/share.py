@@ -149,8 +149,10 @@ class Losses:
         return float(power(y, self._power))
 
     def v(self, p: float, y: float) -> float:
-        """V at a forecast and an outcome."""
-        return inputs.identified(self.property, p, y)
+        """V at a forecast and an outcome; beyond [-1, 1] where either lies outside its range."""
+        if self._own:
+            return inputs.identified(self.property, p, y)
+        return float(self.property.identification(p, y))
 
     def loss(self, p: float, y: float) -> float:
         """The loss of a forecast; of a user's own property, as if V were linear."""

@@ -16,7 +16,6 @@ from swapcal import hints, hypotheses, inputs, properties
 from swapcal.engine.kernels import mix64, uniform
 from swapcal.engine.ledger import Ledger, TieDetector
 from swapcal.engine.pending import (
-    BASE,
     DUE,
     GUIDED,
     HINT,
@@ -130,41 +129,51 @@ class Rules:
         return None if hint is None else self.hint_value(hint), inputs.features(features, self.n_features)
 
     def hint_values(self, hints: Float64Array) -> Float64Array:
-        """Hints in the property's domain, or the error of the first that is not; NaN is none."""
+        """Hints as they are, or the error of the first that is not allowed; NaN is none."""
         low, high = self.property.domain
         if self.outside == "clip":
-            return np.clip(hints, low, high)
+            return hints if self._compiled else np.clip(hints, low, high)
         for hint in hints[(hints < low) | (hints > high)][:1].tolist():
             self.hint_value(hint)
         return hints
 
     def hint_value(self, hint: Any) -> float:
-        """A hint in the property's domain."""
+        """A hint as it is, if it is allowed; what is shown may be it, and the engine takes the end of the domain."""
         value = inputs.real(hint, "hint")
         low, high = self.property.domain
         if self.outside == "clip":
-            return min(max(value, low), high)
+            return value if self._compiled else min(max(value, low), high)
         if not low <= value <= high:
             raise InvalidInput(
                 f"hint {value:g} is outside [{low:g}, {high:g}]; pass outside='clip' to move it to the end"
             )
         return value
 
+    @cached_property
+    def _compiled(self) -> bool:
+        """Whether V takes any numbers; one of a user's own is asked inside the ranges alone."""
+        return bool(self.property.kernel["property"])
+
     def label(self, y: Any) -> float:
         """A label that the property allows."""
         return float(self.labels(inputs.real(y, "label")))
 
     def labels(self, labels: Any) -> Any:
-        """Labels that the property allows."""
-        if self.outside == "clip":
-            labels = np.clip(labels, self.property.low, self.property.high)
-        why = self.property.invalid_labels(labels)
+        """Labels as they are, if the property allows them, or their range's end, where it clips."""
+        inside = np.clip(labels, self.property.low, self.property.high) if self.outside == "clip" else labels
+        labels = labels if self._compiled else inside
+        why = self.property.invalid_labels(inside)
         if why is not None:
             raise InvalidInput(f"{why}; set low= and high= of the property, or pass outside='clip' to move such labels")
         return labels
 
+    def inside(self, label: float) -> float:
+        """A label, or the end of the range beyond which it lies."""
+        return min(max(label, self.property.low), self.property.high)
+
     def jittered(self, label: float, t: int) -> float:
         """The label moved by at most half the jitter, reflected at the ends so that no atom forms there."""
+        label = self.inside(label)
         if self.jitter == 0.0:
             return label
         moved = label + self.jitter * (uniform(mix64(self.seed), t) - 0.5)
@@ -509,8 +518,9 @@ def _check_bounds(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
         check_bounds("waiting.whole", whole, 0, highest)
         check_bounds("waiting.indices", indices, 0, rules.functions.n - 1)
         numbers = arrays["waiting.numbers"]
-        check_bounds("waiting.numbers", numbers[:, (OTHER, POINT, SHOWN, HINT, BASE, GUIDED)], low, high)
+        check_bounds("waiting.numbers", numbers[:, (OTHER, POINT, HINT)], low, high)
         sound = sound and bool(np.isfinite(numbers[:, : SHOWN + 1]).all())
+        sound = sound and not np.isinf(numbers[:, : GUIDED + 1]).any()
         active = np.arange(1, width) < whole[:, LENGTH, None]
         sound = sound and bool((np.diff(indices, axis=1)[active] > 0).all())
         sound = sound and bool(np.isin(whole[:, ROUND], rounds).all() and (np.diff(whole[:, ROUND]) > 0).all())

@@ -139,7 +139,10 @@ class FiniteEvidence:
 
     def level(self, bin: int, row: Row) -> float:
         """Logarithm of the largest potential that an active function has in the bin; infinite for the p-norm."""
-        return _level(self.potential, self.sums[bin], self.spreads[bin], row)
+        levels = self.potential.level(self.sums[bin].take(row.indices), self.spreads[bin].take(row.indices))
+        if levels is None:
+            return math.inf
+        return float(levels.max()) if levels.size else 0.0
 
     def grow(self, capacity: int) -> None:
         """Make room for the evidence of `capacity` values."""
@@ -234,10 +237,3 @@ def _weights(potential: Potential, sums: Float64Array, spreads: Float64Array) ->
     weights = np.empty(len(sums))
     kernels.native.weigh_adanormalhedge(sums, spreads, weights)
     return weights
-
-
-def _level(potential: Potential, sums: Float64Array, spreads: Float64Array, row: Row) -> float:
-    levels = potential.level(sums.take(row.indices), spreads.take(row.indices))
-    if levels is None:
-        return math.inf
-    return float(levels.max()) if levels.size else 0.0

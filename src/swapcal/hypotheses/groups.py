@@ -11,7 +11,8 @@ import numpy as np
 
 from swapcal import potentials
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
-from swapcal.hypotheses.finite import Finite, FiniteEvidence
+from swapcal.hypotheses.finite import Finite
+from swapcal.hypotheses.linear import OverVectors
 from swapcal.inputs import column_names, integer, real, short_repr
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
@@ -50,7 +51,7 @@ class _Memory(dict[tuple[Any, ...], Row]):
         return _Memory, (self.cells.columns,)
 
 
-class Groups:
+class Groups(OverVectors):
     """A finite class whose functions are groups: who has which value in which column.
 
     Position 0 is "all", everybody. Every value of a column is a group, a column of many numbers is cut into bands, and
@@ -93,8 +94,8 @@ class Groups:
     __slots__ = (
         "_definitions",
         "_edges",
-        "_finite",
         "_memory",
+        "_vectors",
         "_vocabulary",
         "_warned",
         "bands",
@@ -128,7 +129,7 @@ class Groups:
         # A function of somebody's own may look at anything, so nothing is known of a case by its columns.
         own = any(isinstance(one, Function) for one in self._definitions.fixed)
         self._memory: _Memory | None = None if own else _Memory(self.columns)
-        self._finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
+        self._vectors: Finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
         self._vocabulary = self._empty()
         if self._vocabulary.free < 0:
             needed = self.limit - self._vocabulary.free
@@ -138,16 +139,6 @@ class Groups:
         listed = [str(key.columns[0]) if len(key.columns) == 1 else key.columns for key in self._definitions.keys]
         shown = ", ".join(map(repr, [*(one.name for one in self._definitions.fixed), *listed]))
         return f"Groups([{shown}], limit={self.limit}): {len(self.names)} groups so far"
-
-    @property
-    def n(self) -> int:
-        """Length of the context: room for "all" and `limit` groups."""
-        return self._finite.n
-
-    @property
-    def dual(self) -> str:
-        """The norm of the sums that is the supremum over the class."""
-        return self._finite.dual
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -257,7 +248,7 @@ class Groups:
 
     def _row(self, x: Any, vocabulary: Vocabulary) -> Row:
         if isinstance(x, Row):
-            return self._finite.row(x)
+            return self._vectors.row(x)
         case = x if type(x) is dict else as_case(x)
         if case is None:
             raise InvalidInput(f"a case is a mapping from column to value, {{'sex': 'f'}}; got {short_repr(x)}")
@@ -341,17 +332,9 @@ class Groups:
                 stacklevel=3,
             )
 
-    def supremum(self, sums: Float64Array) -> Float64Array:
-        """max_j |sums_j|."""
-        return self._finite.supremum(sums)
-
     def extended(self, extra: int) -> Finite:
         """A finite class with room for `extra` further functions behind the groups."""
-        return self._finite.extended(extra)
-
-    def start(self, n_bins: int) -> FiniteEvidence:
-        """No evidence in any of `n_bins` bins."""
-        return self._finite.start(n_bins)
+        return self._vectors.extended(extra)
 
     def snapshot(self) -> tuple[Vocabulary, dict[str, tuple[float, ...]]]:
         """What has been learned so far, for `restore`."""
@@ -391,7 +374,7 @@ class Groups:
             limit=vocabulary.n - 1,
             rare=self.rare,
             bands=self.bands,
-            potential=self._finite.potential,
+            potential=self._vectors.potential,
             categories=self.categories,
         )
         twin._edges, twin._warned = dict(self._edges), self._warned
@@ -408,7 +391,7 @@ class Groups:
             "n": self.n,
             "groups": self._definitions.spec(),
             **settings,
-            "potential": dict(self._finite.potential.spec()),
+            "potential": dict(self._vectors.potential.spec()),
             "edges": {name: list(edges) for name, edges in self._edges.items()},
             "vocabulary": self._vocabulary.spec(),
         }
@@ -436,7 +419,7 @@ class Groups:
             A new one.
         """
         twin = object.__new__(Groups)
-        for name in ("columns", "_definitions", "_finite", "bands", "categories", "groups", "limit", "rare"):
+        for name in ("columns", "_definitions", "_vectors", "bands", "categories", "groups", "limit", "rare"):
             setattr(twin, name, getattr(self, name))
         twin._edges, twin._warned = {}, False
         twin._memory = None if self._memory is None else _Memory(self.columns)

@@ -12,7 +12,8 @@ from swapcal.engine import kernels
 from swapcal.engine.theorems import certified, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
-from swapcal.protocols import Row, Rows, Tally
+from swapcal.hypotheses.finite import Finite
+from swapcal.protocols import Evidence, Row, Rows, Tally
 from swapcal.sparse import read_row, read_rows
 from swapcal.state import Described
 from swapcal.typing import Float64Array
@@ -164,3 +165,29 @@ class LinearEvidence:
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Take the state of `arrays` over."""
         self.sums, self.counts = arrays["sums"].copy(), arrays["counts"].copy()
+
+
+class OverVectors:
+    """A class that makes vectors of what it reads; what is asked about these it leaves to `_vectors`, their class."""
+
+    __slots__ = ()
+
+    _vectors: Finite | Linear
+
+    @property
+    def n(self) -> int:
+        """Length of the context."""
+        return self._vectors.n
+
+    @property
+    def dual(self) -> str:
+        """The norm of the sums that is the supremum over the class."""
+        return self._vectors.dual
+
+    def supremum(self, sums: Float64Array) -> Float64Array:
+        """The largest |sum f V| over the class; exact."""
+        return self._vectors.supremum(sums)
+
+    def start(self, capacity: int) -> Evidence:
+        """No evidence, and room for that of `capacity` values."""
+        return self._vectors.start(capacity)

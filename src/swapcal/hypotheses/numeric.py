@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.hypotheses.linear import Linear, LinearEvidence
+from swapcal.hypotheses.linear import Linear, OverVectors
 from swapcal.inputs import real, short_repr
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import as_case, checked_rows
@@ -18,7 +18,7 @@ from swapcal.typing import Float64Array, Spec
 _LARGEST = 1e140
 
 
-class Numeric:
+class Numeric(OverVectors):
     """Every bounded linear function of some columns of numbers, and of the constant 1.
 
     A number x becomes z = (x - mean) / sd, with the mean and the standard deviation of the rows before this one, cut
@@ -49,7 +49,7 @@ class Numeric:
     [1. 3.]
     """
 
-    __slots__ = ("_counts", "_firsts", "_linear", "_squares", "_sums", "columns", "cut")
+    __slots__ = ("_counts", "_firsts", "_squares", "_sums", "_vectors", "columns", "cut")
 
     def __init__(self, columns: Any, *, cut: float = 3.0) -> None:
         named = not isinstance(columns, str) and hasattr(columns, "__iter__")
@@ -62,21 +62,11 @@ class Numeric:
         if self.cut <= 0.0:
             raise InvalidInput(f"cut must be a positive number of standard deviations; got {cut!r}")
         d = len(self.columns)
-        self._linear = Linear(1 + d)
+        self._vectors = Linear(1 + d)
         self._firsts, self._counts, self._sums, self._squares = (np.zeros(d) for _ in range(4))
 
     def __repr__(self) -> str:
         return f"Numeric({list(self.columns)!r}{'' if self.cut == 3.0 else f', cut={self.cut:g}'})"
-
-    @property
-    def n(self) -> int:
-        """Length of the context: the constant and the columns."""
-        return self._linear.n
-
-    @property
-    def dual(self) -> str:
-        """The norm of the sums that is the supremum over the class."""
-        return self._linear.dual
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +76,7 @@ class Numeric:
     def row(self, x: Any) -> Row:
         """One case, a mapping from column to number; afterward its numbers count for the mean and the deviation."""
         if isinstance(x, Row):
-            return self._linear.row(x)
+            return self._vectors.row(x)
         values = self._pass(self._numbers(x))[0]
         indices = np.flatnonzero(values)
         return Row(indices, values[indices])
@@ -148,14 +138,6 @@ class Numeric:
             contexts[:, 1 + j] = np.where(varied, np.clip(z, -self.cut, self.cut), 0.0)
             self._counts[j], self._sums[j], self._squares[j] = counts[-1], sums[-1], squares[-1]
         return contexts / math.sqrt(1.0 + len(self.columns) * self.cut * self.cut)
-
-    def supremum(self, sums: Float64Array) -> Float64Array:
-        """The Euclidean norm of the sums."""
-        return self._linear.supremum(sums)
-
-    def start(self, n_bins: int) -> LinearEvidence:
-        """No evidence in any of `n_bins` bins."""
-        return self._linear.start(n_bins)
 
     def snapshot(self) -> tuple[Float64Array, ...]:
         """What has been learned so far, for `restore`."""

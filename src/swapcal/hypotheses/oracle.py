@@ -10,7 +10,7 @@ from swapcal.engine.theorems import combine, quadratic, quadratic_drift, quadrat
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses.finite import Finite
-from swapcal.hypotheses.linear import Linear
+from swapcal.hypotheses.linear import Linear, OverVectors
 from swapcal.learners import Learner
 from swapcal.protocols import Row, Rows, Tally
 from swapcal.typing import Float64Array, Spec
@@ -22,7 +22,7 @@ _STEP = 1.01
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Oracle:
+class Oracle(OverVectors):
     r"""The class F of an online agnostic learner, searched by the learner and not function by function.
 
     Every bin i has its own copies of the learner, sigma = +1 and -1, which learn to predict sigma V from the rounds
@@ -64,7 +64,7 @@ class Oracle:
     """
 
     learner: Learner
-    _functions: Finite | Linear = field(init=False, compare=False)
+    _vectors: Finite | Linear = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         lacking = [name for name in _MEMBERS if not hasattr(self.learner, name)]
@@ -77,32 +77,18 @@ class Oracle:
         if not (isinstance(state, np.ndarray) and state.dtype == np.float64 and state.ndim == 1):
             raise InvalidInput(f"a learner must start with a flat array of float64; got {state!r}")
         functions = Finite(self.learner.n) if self.learner.dual == "max" else Linear(self.learner.n)
-        object.__setattr__(self, "_functions", functions)
+        object.__setattr__(self, "_vectors", functions)
 
     def __repr__(self) -> str:
         return f"Oracle({self.learner!r})"
 
-    @property
-    def n(self) -> int:
-        """Length of the context vector."""
-        return self.learner.n
-
-    @property
-    def dual(self) -> str:
-        """The norm of the sums that is the supremum over the learner's class."""
-        return self.learner.dual
-
     def row(self, x: Any) -> Row:
         """One context, as the class of the learner reads it."""
-        return self._functions.row(x)
+        return self._vectors.row(x)
 
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many contexts at once."""
-        return self._functions.rows(X, n_rows)
-
-    def supremum(self, sums: Float64Array) -> Float64Array:
-        """The largest |sum f V| over the learner's class; exact."""
-        return self._functions.supremum(sums)
+        return self._vectors.rows(X, n_rows)
 
     def start(self, n_bins: int) -> "OracleEvidence":
         """No evidence in any of `n_bins` bins, and learners that have seen nothing."""

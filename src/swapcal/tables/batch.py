@@ -151,6 +151,11 @@ def taken(column: Coded | Float64Array, rows: IntArray) -> Coded | Float64Array:
     return Coded(column.codes[rows], column.values) if isinstance(column, Coded) else column[rows]
 
 
+def cut(column: Any, start: int, end: int) -> Any:
+    """Rows `start` to `end - 1` of a column as a source stores it."""
+    return column.slice(start, end - start) if hasattr(column, "slice") else column[start:end]
+
+
 def by_value(column: Coded | Float64Array) -> Coded:
     """A column by its distinct values, also where it holds floats."""
     if isinstance(column, Coded):
@@ -256,10 +261,7 @@ class Batch:
 
     def cut(self, start: int, end: int) -> "Batch":
         """Rows `start` to `end - 1` of this batch, as a batch."""
-        data = {
-            name: one.slice(start, end - start) if hasattr(one, "slice") else one[start:end]
-            for name, one in self._data.items()
-        }
+        data = {name: cut(one, start, end) for name, one in self._data.items()}
         return Batch(self.name, self.first + start, end - start, data)
 
     def blanked(self, name: str, mask: Any) -> "Batch":

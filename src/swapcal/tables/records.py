@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any, BinaryIO, cast
 
@@ -14,10 +15,9 @@ import numpy as np
 
 from swapcal.errors import DataError
 from swapcal.inputs import integer, short_repr
-from swapcal.tables.batch import Batch
+from swapcal.tables.batch import Batch, cut
 from swapcal.tables.sources import (
     Piece,
-    Source,
     Table,
     chosen,
     open_delimited,
@@ -159,7 +159,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-class Records:
+class Records(AbstractContextManager["Records"]):
     """Batches of a source, one after the other, once: iterate, or take them with `next`.
 
     Parameters
@@ -234,22 +234,15 @@ class Records:
             self._piece = None
         if end - start == piece.n:
             return piece.columns, piece.n
-        return {name: _cut(column, start, end) for name, column in piece.columns.items()}, end - start
+        return {name: cut(column, start, end) for name, column in piece.columns.items()}, end - start
 
     def close(self) -> None:
         """Close the file; nothing comes after that."""
         self._piece, self._table = None, self._table._replace(pieces=iter(()))
         self._table.close()
 
-    def __enter__(self) -> "Records":
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _cut(column: Any, start: int, end: int) -> Any:
-    return column.slice(start, end - start) if hasattr(column, "slice") else column[start:end]
 
 
 def _joined(columns: list[Any]) -> Any:
@@ -313,31 +306,25 @@ def read(
         raise
 
 
-def _open_bytes(
-    data: Any, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool = False
-) -> Table:
+def _open_bytes(data: Any, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool) -> Table:
     source = open_source(data)
     try:
-        table = _opened(data, source, columns, batch_rows, skip, whole_lines)
+        json_name = source.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson"))
+        if source.head.startswith(b"PAR1") or source.name.endswith((".parquet", ".pq")):
+            table = _open_parquet(data, source, columns, batch_rows, skip)
+        else:
+            source.check()
+            begin = source.head.lstrip()[:1]
+            if begin == b"[" and json_name:
+                raise DataError(f"{source.name} is one JSON array; write one object a line, as jq -c '.[]' does")
+            if begin == b"{" or json_name:
+                table = open_json_lines(source, columns, batch_rows, whole_lines=whole_lines)
+            else:
+                table = open_delimited(source, columns, whole_lines=whole_lines)
         return table._replace(file=source.file, held=lambda: source.held)
     except BaseException:
         source.close()
         raise
-
-
-def _opened(
-    data: Any, source: Source, columns: Sequence[str] | None, batch_rows: int, skip: int, whole_lines: bool
-) -> Table:
-    if source.head.startswith(b"PAR1") or source.name.endswith((".parquet", ".pq")):
-        return _open_parquet(data, source, columns, batch_rows, skip)
-    source.check()
-    begin = source.head.lstrip()[:1]
-    json_name = source.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson"))
-    if begin == b"[" and json_name:
-        raise DataError(f"{source.name} is one JSON array; write one object a line, for example with jq -c '.[]'")
-    if begin == b"{" or json_name:
-        return open_json_lines(source, columns, batch_rows, whole_lines=whole_lines)
-    return open_delimited(source, columns, whole_lines=whole_lines)
 
 
 def _open_parquet(data: Any, source: Any, columns: Sequence[str] | None, batch_rows: int, skip: int) -> Table:
@@ -408,7 +395,7 @@ def growing_batches(
                 at = lines.find(b"\n") + 1 or len(lines)
                 head, lines = lines[:at], lines[at:]
             if lines.strip():
-                for batch in read(_named(head + lines, name), columns=columns):
+                for batch in read(_Named(head + lines, name), columns=columns):
                     yield Batch(name, done, batch.n, batch._data)
                     done += batch.n
             if ended:
@@ -423,13 +410,9 @@ def growing_batches(
 class _Named(io.BytesIO):
     """Bytes with the name of the file that they come from."""
 
-    name = ""
-
-
-def _named(data: bytes, name: str) -> _Named:
-    stream = _Named(data)
-    stream.name = name
-    return stream
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name
 
 
 def _opened_lines(path: str) -> BinaryIO:
@@ -449,7 +432,7 @@ def _opened_lines(path: str) -> BinaryIO:
 # A source that can be read more than once: again from its file or frame, or from a temporary copy of its batches.
 
 
-class RereadableSource:
+class RereadableSource(AbstractContextManager["RereadableSource"]):
     """The batches of a source, as often as they are asked for.
 
     Files and frames are opened again. What can be read only once (standard input, a pipe, an iterator, records that are
@@ -521,9 +504,6 @@ class RereadableSource:
         if self._copy is not None:
             self._copy.close()
 
-    def __enter__(self) -> "RereadableSource":
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -542,14 +522,14 @@ def _readable_again(source: Any) -> bool:
     return isinstance(source, Mapping | list | tuple) or (hasattr(source, "columns") and not hasattr(source, "read"))
 
 
-def opening(records: Records, prefix: int) -> tuple[list[Batch], Iterator[Batch]]:
-    """The batches that hold the first `prefix` rows, and an iterator over the others."""
-    batches, first, n_rows = iter(records), [], 0
+def opening(records: Iterable[Batch], prefix: int, name: str) -> tuple[list[Batch], Iterator[Batch]]:
+    """The batches that hold the first `prefix` rows, and an iterator over the others; `name` is for messages."""
+    batches, first, n_rows = iter(records), list[Batch](), 0
     for batch in batches:
         first.append(batch)
         n_rows += batch.n
         if n_rows >= prefix:
             break
     if not n_rows:
-        raise DataError(f"{records.name} has no rows; give a file with a line of column names and rows below it")
+        raise DataError(f"{name} has no rows; give a file with a line of column names and rows below it")
     return first, batches

@@ -231,16 +231,20 @@ class Table(NamedTuple):
     held: Callable[[], str | None] = lambda: None
 
 
+def nearest(column: str, there: Sequence[str]) -> str:
+    """What was meant by a column that is not there, or which ones there are."""
+    near = difflib.get_close_matches(column, there, 1, cutoff=0.5)
+    listed = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
+    return f"did you mean {near[0]!r}?" if near else f"there are {listed}"
+
+
 def chosen(name: str, there: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
     """The columns to read, each once; an error for one that is not there, or that is there twice."""
     if wanted is None:
         return tuple(dict.fromkeys(there))
     for column in wanted:
         if column not in there:
-            near = difflib.get_close_matches(column, there, 1, cutoff=0.5)
-            listed = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {listed}"
-            raise DataError(f"there is no column {column!r} in {name}; {hint}")
+            raise DataError(f"there is no column {column!r} in {name}; {nearest(column, there)}")
         if list(there).count(column) > 1:
             raise DataError(f"there are several columns {column!r} in {name}; rename all but one")
     return tuple(dict.fromkeys(wanted))
@@ -257,12 +261,7 @@ LONGEST = 1 << 24
 
 
 def parsed(
-    source: Source,
-    delimiter: str,
-    width: int,
-    parse: Callable[[bytes, int], Piece],
-    *,
-    whole_lines: bool = False,
+    source: Source, delimiter: str, width: int, parse: Callable[[bytes, int], Piece], *, whole_lines: bool = False
 ) -> Iterator[Piece]:
     """The rest of a source, cut behind rows and parsed; `parse` takes a block and the number of rows before it.
 

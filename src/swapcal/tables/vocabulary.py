@@ -1,6 +1,5 @@
 """Which value of which key has which position: handed out in the order of the stream, never taken back."""
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import numpy as np
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.tables.batch import Coded, as_number, by_value, coded, entries, text
 from swapcal.tables.grouping import Key, band_labels, band_of
+from swapcal.tables.sources import nearest
 from swapcal.typing import Float64Array, IntArray
 
 # The texts of a key's columns; None where one is missing.
@@ -304,11 +304,7 @@ def _no_column(X: Any, name: str) -> str:
         there = getattr(X, member, None)
         there = there() if member == "keys" and callable(there) else there
         if there is not None and not callable(there):
-            listed = [str(one) for one in there]
-            near = difflib.get_close_matches(name, listed, 1)
-            return f"there is no column {name!r}; " + (
-                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, listed[:20]))}"
-            )
+            return f"there is no column {name!r}; {nearest(name, [str(one) for one in there])}"
     return f"groups are made from a table with a column {name!r}; got {type(X).__name__}"
 
 

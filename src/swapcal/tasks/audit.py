@@ -25,15 +25,7 @@ from swapcal.errors import DataError, InvalidInput
 from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.tables.batch import Batch, Coded, as_number, entries, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
-from swapcal.tasks.columns import (
-    ClusterNumbers,
-    Columns,
-    RangeWarning,
-    day_of,
-    known_outcomes,
-    raw_weights,
-    times_of,
-)
+from swapcal.tasks.columns import ClusterNumbers, Columns, RangeWarning, day_of, known_outcomes, raw_weights, times_of
 from swapcal.tasks.config import TaskConfig, next_command
 from swapcal.tasks.evaluation import Binning, ContextColumns, Evaluation, binning
 from swapcal.tasks.result import Clusters, Costs, Counts, LossDifference, Range, Result, Section
@@ -141,8 +133,12 @@ def audit(
     if question.p is None:
         raise InvalidInput("an audit needs the column of forecasts: give p= (--p)")
     columns = None if discover else question.columns
-    with source if isinstance(source, RereadableSource) else RereadableSource(source, columns) as passes:
+    with _rereadable(source, columns) as passes:
         return audited(passes, question, question.p, progress, discover=discover)
+
+
+def _rereadable(source: Any, columns: Sequence[str] | None, n_passes: int = 2) -> RereadableSource:
+    return source if isinstance(source, RereadableSource) else RereadableSource(source, columns, n_passes=n_passes)
 
 
 def audited(
@@ -308,11 +304,7 @@ def _binning(question: TaskConfig, values: Columns, survey: Survey, p_column: st
 
 
 def compare(
-    source: Any,
-    question: TaskConfig,
-    models: Sequence[str],
-    *,
-    progress: Callable[[int], None] | None = None,
+    source: Any, question: TaskConfig, models: Sequence[str], *, progress: Callable[[int], None] | None = None
 ) -> Result:
     """Audit several columns of forecasts of one table, and compare their losses row by row.
 
@@ -350,12 +342,7 @@ def compare(
         raise InvalidInput(f"a comparison needs two columns of forecasts or more, each once; got {list(models)}")
     columns = question.columns
     wanted = None if columns is None else tuple(dict.fromkeys((*columns, *models)))
-    n_passes = 2 * len(models) + 2
-    with (
-        source
-        if isinstance(source, RereadableSource)
-        else RereadableSource(source, wanted, n_passes=n_passes) as passes
-    ):
+    with _rereadable(source, wanted, 2 * len(models) + 2) as passes:
         audits = {model: audited(passes, replace(question, p=model), model, progress) for model in models}
         ranges = {model: one.range for model, one in audits.items() if one.range is not None}
         targets = {model: question.property_on(one.low, one.high) for model, one in ranges.items()}
@@ -545,7 +532,7 @@ def _processes(tables: Sequence[str]) -> int:
 
 def _settled(table: str, question: TaskConfig) -> Column:
     with read(table, columns=question.columns) as records:
-        first, _ = opening(records, question.prefix)
+        first, _ = opening(records, question.prefix, records.name)
         target = Columns(question, first, records.name).property
         groups = ContextColumns.fitted(question, first).groups
         known = np.concatenate([known_outcomes(question, batch) for batch in first])
@@ -558,7 +545,7 @@ def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
     column = Column.from_bytes(empty)
     groups: Any = column.functions
     with read(table, columns=question.columns) as records:
-        first, rest = opening(records, question.prefix)
+        first, rest = opening(records, question.prefix, records.name)
         values = Columns(question, first, records.name)
         for batch in chain(first, rest):
             y, p = values.labels(batch), values.forecasts(batch, str(question.p))
@@ -569,12 +556,7 @@ def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
 
 
 def merged_result(
-    before: Column | None,
-    after: Column | None = None,
-    *,
-    source: str,
-    config: TaskConfig,
-    keys: int = 0,
+    before: Column | None, after: Column | None = None, *, source: str, config: TaskConfig, keys: int = 0
 ) -> Result:
     """What `auditing.audit` or `running.run` says of the rows of one table, of columns that were merged from parts.
 

@@ -144,7 +144,7 @@ class KeyModels(NamedTuple):
             contexts = ContextColumns.fitted(config, first)
             functions = contexts.limited(config, min(config.limit, len(contexts.groups.names) + 15)).groups
         plain: dict[str, Any] = {"max_pending": config.max_pending}
-        template, column, seed = "", "", 0
+        template, column, seed = "", "", task.seed
         if isinstance(task, ScalarTask):
             one = config.forecaster(task.columns.property, functions, levels=config.levels)
             template, seed, plain = one.to_bytes().hex(), one.rules.seed, {}
@@ -152,11 +152,9 @@ class KeyModels(NamedTuple):
             groups = forecaster_for_key(one, "audit").hypotheses
             column = mergeable_column(one.property, groups, BINS, known).to_bytes().hex()
         elif isinstance(task, IntervalTask):
-            seed = task.model.seed
-            plain |= {"coverage": task.model.coverage, "spread": task.model.spread, "learn": config.learns}
-            plain |= {"low": config.low, "high": config.high}
+            plain |= {"coverage": task.model.coverage, "spread": task.model.spread}
+            plain |= {"low": config.low, "high": config.high, "learn": config.learns}
         elif isinstance(task, ClassesTask):
-            seed = task.model.seed
             plain |= {"n_classes": task.model.n_classes, "learn": config.learns}
         return cls(config.task, seed, plain, template, column, dict(functions.spec()), config.order)
 
@@ -297,7 +295,7 @@ _PLAYER = "swapcal.tasks.by_key"
 
 
 class WorkerPool:
-    """So many processes, each with a `KeyWorker`; they start while the caller goes on, and end with the `with` block.
+    """So many processes, each with a `KeyWorker`; they start while the caller goes on, and end with `close`.
 
     Questions are answered in their order, and further ones can be asked before the answers to the first are taken: so
     nobody waits for the slowest of each part.
@@ -359,12 +357,6 @@ class WorkerPool:
                 process.kill()
                 process.join()
         self._folder.cleanup()
-
-    def __enter__(self) -> "WorkerPool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 # Rows that are handed out together, and seconds between commits.
@@ -465,28 +457,20 @@ def run_by_key(
     if config.max_pending is None:
         config = replace(config, max_pending=4096 if config.late else 64)
     n_processes = integer(len(_cores()) if processes is None else processes, "processes", 1)
-    store = StateStore(state)
-    team = None
-    try:
-        team = WorkerPool(n_processes)
-        if fresh and state is not None:
-            store.close()
-            os.remove(state)
-            store = StateStore(state)
+    if fresh and state is not None and os.path.lexists(state):
+        StateStore(state).close()  # which refuses a file that is something else
+        os.remove(state)
+    with contextlib.closing(StateStore(state)) as store, contextlib.closing(WorkerPool(n_processes)) as team:
         begun = store.begun()
         if begun is not None and begun["asked"] != config.settings():
             raise StateFileError(f"{state} was made with other settings; {START_OVER}")
         with read(source, columns=config.columns, batch_rows=TOGETHER) as records:
-            first, rest = opening(records, config.prefix)
+            first, rest = opening(records, config.prefix, records.name)
             task, batches = _resumed(config, first, rest, records.name, begun, store)
             models = KeyModels.of(task, first) if begun is None else KeyModels(**begun["models"])
             team.begin(models, resident)
             job = _Job(task, models, config, store, team, resumed=begun is not None)
             return job.run(batches, out, begun, overwrite, PAUSE if pause is None else pause, progress, stop, say)
-    finally:
-        store.close()
-        if team is not None:
-            team.close()
 
 
 def _cores() -> Collection[int]:

@@ -12,19 +12,21 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.inputs import short_repr
 from swapcal.state import Packed, Saved, Stateful, forms, kind_of, leftovers, shapes
-from swapcal.tables.records import Records, read
 from swapcal.tasks.outputs import Columns, File, Output, hold, open_output, reason, regular, rows_of, there_already
+
+if TYPE_CHECKING:
+    from swapcal.tasks.task import Task
 
 # What to do about a state file that does not fit.
 START_OVER = "give the file it was made with, another --state, or --fresh to start over"
@@ -332,15 +334,6 @@ COMMIT_SHARE = 20.0
 Path_ = str | os.PathLike[str]
 
 
-class Saveable(Protocol):
-    """A run that can be kept."""
-
-    def save(
-        self, asked: dict[str, Any], out: str | None, output: dict[str, Any] | None, *, finished: bool
-    ) -> Checkpoint:
-        """All that it takes to go on."""
-
-
 class RunFiles:
     """The output and the state file; nobody else uses the state while this object is open.
 
@@ -455,7 +448,7 @@ class RunFiles:
             write(self.state, self.begun)
         self._output.append(columns)
 
-    def commit(self, current: Saveable, *, finished: bool = False, force: bool = False) -> None:
+    def commit(self, current: "Task", *, finished: bool = False, force: bool = False) -> None:
         """Output first, then the state that says how far it goes; a run that is killed between goes back to before."""
         start = time.monotonic()
         output = self._output
@@ -471,12 +464,12 @@ class RunFiles:
         if finished and output is not None:
             output.clear()
 
-    def keep(self, current: Saveable) -> None:
+    def keep(self, current: "Task") -> None:
         """Replace the state of a run that was finished, where the output stays as it is."""
         if self.state is not None and self.begun is not None:
             self._write(self.state, current, self.begun.output, finished=True)
 
-    def _write(self, state: Path, current: Saveable, position: dict[str, Any] | None, *, finished: bool) -> None:
+    def _write(self, state: Path, current: "Task", position: dict[str, Any] | None, *, finished: bool) -> None:
         write(state, current.save(self.asked, self._where, position, finished=finished))
 
     def close(self) -> None:
@@ -485,32 +478,3 @@ class RunFiles:
             self._output.close()
         if self._lock is not None:
             self._lock.release()
-
-
-@contextmanager
-def claim(
-    source: Any,
-    columns: Any,
-    asked: dict[str, Any],
-    out: Path_ | None,
-    state: Path_ | None,
-    *,
-    fresh: bool,
-    overwrite: bool,
-) -> Iterator[tuple[Records, RunFiles]]:
-    """The records of a run and its files, open together and closed together; those who give open records give them up.
-
-    Parameters
-    ----------
-    source : Records or anything that `records.read` takes
-        The table.
-    columns : sequence of str, optional
-        The columns that are read; all if not given.
-    asked, out, state, fresh, overwrite
-        As for `RunFiles`.
-    """
-    records = source if isinstance(source, Records) else read(source, columns=columns, whole_lines=state is not None)
-    with closing(records):
-        files = RunFiles(asked, out, state, records.file, fresh=fresh, overwrite=overwrite)
-        with closing(files):
-            yield records, files

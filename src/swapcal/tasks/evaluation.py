@@ -246,17 +246,16 @@ class Evaluation:
         time: Times | None = None,
     ) -> None:
         """Add rows; NaN is a missing outcome or forecast. `clusters` and `time` are as `Column.add` takes them."""
-        given = {which: p for which, p in (("before", before), ("after", after)) if which in self.sides}
-        shown = {which: p for which, p in given.items() if p is not None}
+        given = {"before": before, "after": after}
+        shown = {which: p for which, p in given.items() if which in self.sides and p is not None}
         there = {which: ~(np.isnan(y) | missing(p)) for which, p in shown.items()}
         if "after" in there:
             self.n_early += int(np.count_nonzero(~np.isnan(y) & ~there["after"]))
         losses = {}
         for which, p in shown.items():
-            at, some, more = np.flatnonzero(there[which]), rows, dict[str, Any]()
-            if len(at) < len(y):
-                some = rows.taken(at)
-            more |= {} if clusters is None else {"clusters": clusters[at]}
+            at = np.flatnonzero(there[which])
+            some = rows if len(at) == len(y) else rows.taken(at)
+            more: dict[str, Any] = {} if clusters is None else {"clusters": clusters[at]}
             more |= {} if time is None else {"time": _times_at(time, at)}
             w = None if weights is None else weights[at]
             losses[which] = self.score(self.sides[which], y[at], p[at], some, w, **more)

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from swapcal.audits.column import Column
 from swapcal.audits.scores import Paired
 from swapcal.audits.summary import ColumnSummary
-from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError
 from swapcal.intervals.interval import Interval, interval_score
 from swapcal.properties import Quantile
@@ -24,14 +23,6 @@ from swapcal.tasks.result import Guarantee, Section
 from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.verdict import SCORE, Verdict, interval_verdict
 from swapcal.typing import Float64Array
-
-
-class IntervalRows(NamedTuple):
-    """Of some rows: centers, and the model's own ends; NaN is missing, and None was not given at all."""
-
-    center: Float64Array | None
-    lower: Float64Array | None
-    upper: Float64Array | None
 
 
 class IntervalColumns(ColumnReader):
@@ -55,7 +46,6 @@ class IntervalColumns(ColumnReader):
         super().__init__(config, source, first)
         model = config.model
         self.model = model
-        self.center = {1: 0, 3: 1}.get(len(model))
         self.ends = (0, len(model) - 1) if len(model) > 1 else None
         self.n_crossed = 0
         self.low = self.low if config.low is None else config.low
@@ -79,18 +69,18 @@ class IntervalColumns(ColumnReader):
             way = f"name the lower end first: --p {','.join(reversed(self.model))}"
             raise DataError(f"most rows of {source} have the larger number first in {names}; {way}")
 
-    def ends_of(self, batch: Batch) -> IntervalRows:
-        """The model's forecast and the ends of its intervals in a batch."""
+    def forecasts(self, batch: Batch) -> tuple[Float64Array | None, dict[str, Float64Array]]:
+        """The model's forecast in a batch, and the ends of its intervals; None and nothing where it has none."""
         numbers = [batch.numbers(name) for name in self.model]
-        lower, upper = (None, None) if self.ends is None else (numbers[at] for at in self.ends)
-        center = None if self.center is None else numbers[self.center]
-        if lower is not None and upper is not None:
-            crossed = lower > upper
-            if crossed.any() and not self.n_crossed:
-                self.warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
-            self.n_crossed += int(np.count_nonzero(crossed))
-            center = lower + (upper - lower) / 2 if center is None else center
-        return IntervalRows(center, lower, upper)
+        if self.ends is None:
+            return (numbers[0] if numbers else None), {}
+        lower, upper = numbers[0], numbers[-1]
+        crossed = lower > upper
+        if crossed.any() and not self.n_crossed:
+            self.warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
+        self.n_crossed += int(np.count_nonzero(crossed))
+        center = numbers[1] if len(numbers) == 3 else lower + (upper - lower) / 2
+        return center, {"before_lower": lower, "before_upper": upper}
 
     def raw(self, batch: Batch) -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
@@ -125,11 +115,6 @@ class IntervalTask(Task):
         own = ("before_lower", "before_upper") if self.columns.ends is not None else ()
         return ("row", *center, *own, "lower", "upper")
 
-    @property
-    def rounds(self) -> OpenRounds:
-        """Those of its quantiles."""
-        return self.model.rounds
-
     def _reader(self, first: Sequence[Batch]) -> IntervalColumns:
         return IntervalColumns(self.config, first, self.source)
 
@@ -148,9 +133,7 @@ class IntervalTask(Task):
         self.evaluation = IntervalEvaluation(self.contexts, coverage, hinted=self.columns.ends is not None)
 
     def _read(self, batch: Batch) -> Inputs:
-        y, (center, lower, upper) = self.columns.labels(batch), self.columns.ends_of(batch)
-        own = {} if lower is None or upper is None else {"before_lower": lower, "before_upper": upper}
-        return Inputs(batch.rows, y, center, own)
+        return Inputs(batch.rows, self.columns.labels(batch), *self.columns.forecasts(batch))
 
     def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
         """How uncertain the model is in each row; its usual width where it has none."""
@@ -167,12 +150,8 @@ class IntervalTask(Task):
         return self.scored(inputs, self.model.run(rows, inputs.y, inputs.hints, **settings))
 
     def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
-        """Count rows that somebody else has played."""
+        """Count rows with an outcome and both ends, and show no other ends."""
         return super().scored(inputs, _whole(forecasts))
-
-    def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
-        """Count rows that have an outcome and both ends."""
-        super().score(inputs, _whole(forecasts))
 
     def own(self, inputs: Inputs) -> Float64Array | None:
         """The ends of the model's intervals."""
@@ -187,11 +166,6 @@ class IntervalTask(Task):
     def target(self) -> Quantile:
         """A quantile at the level of the coverage, as which it is audited."""
         return Quantile(self.evaluation.coverage)
-
-    @property
-    def seed(self) -> int:
-        """Of the draws."""
-        return self.model.seed
 
     def _sections(self) -> tuple[Section, ...]:
         return (self.evaluation.section(),)

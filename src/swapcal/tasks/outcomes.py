@@ -19,7 +19,6 @@ from swapcal.typing import Float64Array, IntArray
 # --------
 # Rows whose outcome was blank when they were forecast: which they are, and what has come of them since.
 
-_PREFIX = "later."
 _ROWS = ("waiting", "told", "expired", "early")
 _NAMES = (*_ROWS, "outcomes")
 
@@ -35,8 +34,6 @@ class WaitingRows:
     ----------
     y : str
         The column of outcomes.
-    arrays : mapping, optional
-        What `arrays` gave, to go on from.
 
     Attributes
     ----------
@@ -54,18 +51,10 @@ class WaitingRows:
     array([ 0., nan,  1.])
     """
 
-    def __init__(self, y: str, arrays: dict[str, Float64Array] | None = None) -> None:
+    def __init__(self, y: str) -> None:
         self.y = y
-        saved = {} if arrays is None else {name: arrays[_PREFIX + name] for name in _NAMES}
-        self.waiting, self.told, self.expired, self.early = (
-            np.asarray(saved.get(name, ()), dtype=np.int64) for name in _ROWS
-        )
-        self.outcomes: Float64Array = np.asarray(saved.get("outcomes", ()), dtype=np.float64)
-        for rows in (self.waiting, self.told, self.expired, self.early):
-            if (np.diff(rows) <= 0).any() or (rows < 0).any():
-                raise ValueError("rows without an outcome are not in order")
-        if self.outcomes.shape != self.told.shape:
-            raise ValueError("outcomes that were told do not fit their rows")
+        self.waiting = self.told = self.expired = self.early = np.zeros(0, dtype=np.int64)
+        self.outcomes: Float64Array = np.zeros(0)
         self.n_rows = 0
         self.table: OutcomeTable | None = None
         self.new: dict[int, float] = {}
@@ -76,12 +65,17 @@ class WaitingRows:
 
     def arrays(self) -> dict[str, Float64Array]:
         """All that it takes to go on, but for the digest."""
-        return {_PREFIX + name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
+        return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
 
-    @staticmethod
-    def others(arrays: dict[str, Float64Array]) -> dict[str, Float64Array]:
-        """Those of a state file's arrays that are not of this."""
-        return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Go on from what `arrays` gave."""
+        self.waiting, self.told, self.expired, self.early = (arrays[name].astype(np.int64) for name in _ROWS)
+        self.outcomes = arrays["outcomes"]
+        for rows in (self.waiting, self.told, self.expired, self.early):
+            if (np.diff(rows) <= 0).any() or (rows < 0).any():
+                raise ValueError("rows without an outcome are not in order")
+        if self.outcomes.shape != self.told.shape:
+            raise ValueError("outcomes that were told do not fit their rows")
 
     def hidden(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Which rows of a batch were blank."""
@@ -177,8 +171,7 @@ class WaitingRows:
             came = f"{counted(len(late), 'outcome')} came after {counted(window, 'later row')}"
             left = f"{were} not learned from (first: row {min(late) + 1:,})"
             sentences.append(f"{came}, when {theirs} had expired, and {left}")
-        strangers = None if self.table is None else self.table.strangers()
-        return tuple(sentences) if strangers is None else (*sentences, strangers)
+        return (*sentences, *(() if self.table is None else self.table.strangers()))
 
     def digest(self, *, then: bool = False) -> str:
         """Of all outcomes so far but those that were told: as they were seen `then`, or as they are now."""
@@ -253,15 +246,15 @@ class OutcomeTable:
         order = {name: place for place, name in enumerate(self._outcomes)}
         return {row: order[name] for name, row in self._rows.items()}
 
-    def strangers(self) -> str | None:
-        """A sentence about names of no row so far."""
+    def strangers(self) -> tuple[str, ...]:
+        """A sentence about names of no row so far, if there are any."""
         names = [name for name in self._outcomes if name not in self._rows]
         if not names:
-            return None
+            return ()
         shown = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
         are, were = ("is", "was") if len(names) == 1 else ("are", "were")
         what = f"{counted(len(names), 'outcome')} in {self.name} {are} of no row that was forecast so far ({shown})"
-        return f"{what} and {were} left; give the file again when there is one"
+        return (f"{what} and {were} left; give the file again when there is one",)
 
 
 def _names(batch: Batch, column: str) -> list[str | None]:

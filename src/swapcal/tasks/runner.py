@@ -1,17 +1,17 @@
 """The rows of a source, played one batch after the other: forecasts to the output, and a state that can go on."""
 
-import csv
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.inputs import integer
-from swapcal.tables.batch import Batch, Coded
-from swapcal.tables.records import Records, opening
-from swapcal.tasks.checkpoint import START_OVER, Checkpoint, Path_, RunFiles, claim, understood
+from swapcal.tables.batch import Batch, by_value, text
+from swapcal.tables.records import Records, opening, read
+from swapcal.tasks.checkpoint import START_OVER, Path_, RunFiles, understood
 from swapcal.tasks.classes import ClassesTask
 from swapcal.tasks.columns import day_of
 from swapcal.tasks.config import TaskConfig
@@ -29,7 +29,7 @@ _HEAD = 1 << 20
 
 Progress = Callable[[int], None] | None
 Stop = Callable[[], bool] | None
-Say = Callable[[str], None] | None
+Tell = Callable[[str], None]
 
 
 class Stopped(KeyboardInterrupt):
@@ -51,14 +51,14 @@ def run(
     overwrite: bool = False,
     progress: Progress = None,
     stop: Stop = None,
-    say: Say = None,
+    say: Tell | None = None,
 ) -> Result:
     """Forecast a table as a stream, each row from the rows before it, and compare with the model's own forecasts.
 
     Parameters
     ----------
     source : Records or anything that `records.read` takes
-        The table: a path, a frame, a mapping of arrays, ...
+        The table: a path, a frame, a mapping of arrays, ... Open records are closed at the end.
     config : TaskConfig
         Which columns, which groups, what a row gets, and how.
     out : path, optional
@@ -111,98 +111,80 @@ def run(
         raise InvalidInput("outcomes that come later (--later, --id) need a file that remembers the rows: --state")
     if outcomes is not None and config.id is None:
         raise InvalidInput("a second file of outcomes (--outcomes) names its rows by a column: add --id COLUMN")
-    kind = TASKS[config.task]
-    files_of = claim(source, config.columns, config.settings(), out, state, fresh=fresh, overwrite=overwrite)
-    with files_of as (records, files):
+    tell = (lambda _: None) if say is None else say
+    whole = state is not None
+    records = source if isinstance(source, Records) else read(source, columns=config.columns, whole_lines=whole)
+    asked = config.settings()
+    with records, closing(RunFiles(asked, out, state, records.file, fresh=fresh, overwrite=overwrite)) as files:
         if files.begun is None and outcomes is not None:
             raise InvalidInput("--outcomes are of rows that were forecast before, and none was; run without it first")
-
-        def make(first: list[Batch], expected: int | None, begun: Checkpoint | None) -> Task:
-            return kind(replace(config, horizon=expected), first, records.name, begun, outcomes)
-
-        task, first = run_batches(records, config, make, files, progress, stop, say)
+        task, first, batches = _begun(records, config, files, outcomes)
+        filled, sentences = task.fill_in() if files.begun is not None else (0, ())
+        if filled:
+            tell(f"learned from {counted(filled, 'outcome')} that {'has' if filled == 1 else 'have'} come since")
+        for sentence in sentences:
+            tell(sentence)
+        files.name_columns(task.outputs)
+        files.open()
+        _play(task, batches, files, filled, progress, stop, tell)
+        if records.held is not None:
+            tell(records.held)
         result = task.result(config, time_column(records.file, first, config.time))
         return replace(result, details={"out": files.asked["out"], **result.details})
 
 
-def run_batches(
-    records: Records,
-    config: TaskConfig,
-    make: Callable[[list[Batch], int | None, Checkpoint | None], Task],
-    files: RunFiles,
-    progress: Progress = None,
-    stop: Stop = None,
-    say: Say = None,
-) -> tuple[Task, list[Batch]]:
-    """Play all rows, from the first or from where the state file stands; the task, and the batches it began with.
-
-    Parameters
-    ----------
-    records : Records
-        The source.
-    config : TaskConfig
-        How many rows settle what is not given, and how many will come.
-    make : callable
-        The task from its first batches, the number of rows that are expected, and what an earlier run has kept.
-    files : RunFiles
-        The output and the state.
-    progress, stop, say
-        As for `run`.
-    """
-    begun = files.begun
-    tell = (lambda _: None) if say is None else say
+def _begun(
+    records: Records, config: TaskConfig, files: RunFiles, outcomes: Any
+) -> tuple[Task, list[Batch], Iterator[Batch]]:
+    """The task, new or where the state file stands, the batches that settle it, and those that are to be played."""
+    begun, kind = files.begun, TASKS[config.task]
     expected = records.n_rows or _expected_rows(records) if config.horizon is None else config.horizon
     with understood(files.state):
         settled = config.prefix if begun is None else integer(begun.plain["settled"], "settled", 1)
         if settled > config.prefix:
             raise ValueError(f"{settled} rows have settled the range, and {config.prefix} can")
-    first, rest = opening(records, settled)
-    batches: Iterator[Batch] = chain(first, rest)
-    filled = 0
+    first, rest = opening(records, settled, records.name)
+    asked = replace(config, horizon=expected)
     if begun is None:
-        current = make(first, expected, None)
-    else:
-        with understood(files.state):
-            current = make(first, expected, begun)
-        batches = behind(batches, current, begun.rows, files.state, records.name)
-        if current.digest(then=True) != begun.digest:
-            aside, hint = ("", LATER) if not config.later else (", blank outcomes that were filled in aside", "")
-            rows = f"the first {begun.rows:,} rows of {records.name}"
-            seen = f"are not those that the state file {files.state} has seen{aside}"
-            raise StateFileError(f"{rows} {seen}; {START_OVER}{hint}")
-        filled, sentences = current.fill_in()
-        if filled:
-            tell(f"learned from {counted(filled, 'outcome')} that {'has' if filled == 1 else 'have'} come since")
-        for sentence in sentences:
-            tell(sentence)
-    files.name_columns(current.outputs)
-    files.open()
-    new, between = 0, True
+        return kind(asked, first, records.name), first, chain(first, rest)
+    with understood(files.state):
+        task = kind(asked, first, records.name, begun, outcomes)
+    batches = behind(chain(first, rest), task, begun.rows, files.state, records.name)
+    if task.digest(then=True) != begun.digest:
+        aside, hint = ("", LATER) if not config.later else (", blank outcomes that were filled in aside", "")
+        rows = f"the first {begun.rows:,} rows of {records.name}"
+        seen = f"are not those that the state file {files.state} has seen{aside}"
+        raise StateFileError(f"{rows} {seen}; {START_OVER}{hint}")
+    return task, first, batches
+
+
+def _play(
+    task: Task, batches: Iterator[Batch], files: RunFiles, filled: int, progress: Progress, stop: Stop, tell: Tell
+) -> None:
+    """Play batches, and commit between them; `filled` outcomes have been learned before."""
+    begun, new, between = files.begun, 0, True
     try:
         for batch in batches:
             if begun is not None and not new:
-                tell(f"going on after row {current.n_rows:,}")
+                tell(f"going on after row {task.n_rows:,}")
             between = False
-            files.append(current.advance(batch))
+            files.append(task.advance(batch))
             new, between = new + batch.n, True
-            files.commit(current)
+            files.commit(task)
             if progress is not None:
-                progress(current.n_rows)
+                progress(task.n_rows)
             if stop is not None and stop():
-                raise Stopped(current.n_rows)
+                raise Stopped(task.n_rows)
         if new or begun is None or not begun.finished:
-            files.commit(current, finished=True)
+            files.commit(task, finished=True)
         elif filled:
-            files.keep(current)
+            files.keep(task)
         else:
-            tell(f"nothing to do: all {current.n_rows:,} rows of {records.name} are done")
+            tell(f"nothing to do: all {task.n_rows:,} rows of {task.source} are done")
     except KeyboardInterrupt:
         if between:
-            files.commit(current, force=True, finished=files.state is None)
+            files.commit(task, force=True, finished=files.state is None)
         raise
-    if records.held is not None:
-        tell(records.held)
-    return current, first
 
 
 def _expected_rows(records: Records) -> int | None:
@@ -241,39 +223,16 @@ def behind(batches: Iterator[Batch], current: Task, rows: int, state: object, so
     return chain(ahead, batches)
 
 
-# --------
-# A column that looks like a time, to be named in advice.
-
-_LINES = 1 << 16
-
-
 def time_column(path: object, first: Sequence[Batch], named: str | None) -> str | None:
-    """A column that looks like a time: the one that was named, or one of a text file's first lines, or of the table."""
+    """A column that looks like a time, to be named in advice: that which was named, or one of the file or the table."""
     if named is not None:
         return named
     if isinstance(path, str) and regular(path):
-        names = _in_text(path)
-        if names is not None:
-            return names
-    for batch in first[:1]:
-        for name in batch.columns:
-            column = batch.column(name)
-            values = column.values[:3] if isinstance(column, Coded) else ()
-            if values and all(day_of(_text(value)) for value in values):
+        with read(path, batch_rows=3) as records:
+            first = [next(records)]
+    for name in first[0].columns:
+        with suppress(DataError):  # a column that nobody has asked for may hold anything
+            values = [text(value) for value in by_value(first[0].column(name)).values[:3]]
+            if values and all(map(day_of, values)):
                 return str(name)
     return None
-
-
-def _in_text(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = list(csv.reader(file.read(_LINES).splitlines()[:3]))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
-    if len(lines) < 2 or len(lines[0]) != len(lines[1]):
-        return None
-    return next((name for name, value in zip(lines[0], lines[1], strict=True) if day_of(value.strip())), None)
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -126,11 +126,9 @@ class ScalarTask(Task):
         stated, history = "" if self.binning is None else self.binning.stated, self.evaluation.history(self._bound)
         if stated and self.config.late:
             stated += ", the model's and swapcal's alike, as swapcal may show the model's own"
-        return (
-            self.evaluation.section(
-                binning=stated, history=replace(history, guarantee=None) if self._no_guarantee() else history
-            ),
-        )
+        if self._no_guarantee():
+            history = replace(history, guarantee=None)
+        return (self.evaluation.section(binning=stated, history=history),)
 
     def _counts(self) -> dict[str, int]:
         columns = self.columns

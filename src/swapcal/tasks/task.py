@@ -20,6 +20,7 @@ from swapcal.audits.scores import Paired
 from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError, StateFileError
 from swapcal.protocols import Elicitable, Rows
+from swapcal.state import joined, part_of
 from swapcal.tables.batch import Batch, Fingerprint
 from swapcal.tasks.checkpoint import START_OVER, Checkpoint
 from swapcal.tasks.columns import ColumnReader
@@ -120,8 +121,10 @@ class Task(ABC):
         self.settled = int(saved.plain["settled"]) if saved else min(sum(batch.n for batch in first), config.prefix)
         # Only the rows that settled things then may settle them now, also if there are more by now.
         self.config = config = replace(config, prefix=self.settled)
-        self.waiting = WaitingRows(config.y, None if saved is None else saved.arrays) if config.later else None
+        self.waiting = WaitingRows(config.y) if config.later else None
         if self.waiting is not None:
+            if saved is not None:
+                self.waiting.restore(part_of(saved.arrays, "later."))
             first = [self.waiting.settling(batch) for batch in first]
         without = None if self.waiting is None else config.y
         self._head = Fingerprint.of(first, self.settled, config.columns, without)
@@ -174,7 +177,7 @@ class Task(ABC):
         return inputs.hints
 
     def scored(self, inputs: Inputs, forecasts: Float64Array) -> Float64Array:
-        """Count rows that somebody else has played; the forecasts as the output has them."""
+        """Count rows that were played elsewhere or before; the forecasts as the output has them."""
         self.score(inputs, forecasts)
         return forecasts
 
@@ -299,7 +302,7 @@ class Task(ABC):
             inputs = inputs.taken(self.waiting.order(inputs.numbers))
             rows, raw, here = inputs.numbers, inputs.y, slice(0, n - len(self.waiting.named))
             inputs = self._as_held(inputs._replace(y=self.columns.inside(raw)))
-            self.score(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
+            self.scored(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
             self.n_missing -= here.stop
             self.columns.clipped(rows[here], raw[here])
             self.n_unhinted += self._unhinted_late(inputs.part(here))
@@ -337,14 +340,14 @@ class Task(ABC):
             finished=finished,
             plain=plain,
             forecaster=self.model.to_bytes(),
-            arrays={**self.evaluation.arrays(), **({} if self.waiting is None else self.waiting.arrays())},
+            arrays=joined({"evaluation": self.evaluation} | ({} if self.waiting is None else {"later": self.waiting})),
         )
 
     def _resume(self, saved: Checkpoint) -> None:
         """Let what is counted go on from what was kept; a ValueError where that cannot be."""
         if self.config.by is None and self.rounds.issued != saved.rows:
             raise ValueError(f"the model has forecast {self.rounds.issued} rows, and {saved.rows} are done")
-        self.evaluation.restore(saved.arrays if self.waiting is None else WaitingRows.others(saved.arrays))
+        self.evaluation.restore(part_of(saved.arrays, "evaluation."))
         self.evaluation.n_early = int(saved.plain["early"])
 
     def _check_head(self, saved: Checkpoint | None) -> None:

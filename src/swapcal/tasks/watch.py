@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.errors import DataError, InvalidInput
+from swapcal.errors import InvalidInput
 from swapcal.monitor import Alarm, Monitor
 from swapcal.tables.batch import Batch
+from swapcal.tables.records import opening
 from swapcal.tasks.columns import Columns, times_of
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns
@@ -65,14 +66,7 @@ def watch(
         raise InvalidInput("a watch needs the column of forecasts: give p= (--p)")
     if question.weight is not None:
         raise InvalidInput("a watch takes every row once; leave weight= (--weight) out")
-    first: list[Batch] = []
-    stream = iter(batches)
-    for batch in stream:
-        first.append(batch)
-        if sum(each.n for each in first) >= question.prefix:
-            break
-    if not first:
-        raise DataError(f"{source} has no rows; give a file with a line of column names and rows below it")
+    first, rest = opening(batches, question.prefix, source)
     values = Columns(question, first, source)
     audience = ContextColumns.fitted(question, first)
     cluster = question.cluster or None
@@ -85,7 +79,7 @@ def watch(
         cluster=cluster,
     )
     words = values.property.wording
-    for batch in chain(first, stream):
+    for batch in chain(first, rest):
         y, p = values.labels(batch), values.forecasts(batch, question.p)
         scored = np.flatnonzero(~(np.isnan(y) | np.isnan(p)))
         rows = audience.rows(batch).taken(scored).groups

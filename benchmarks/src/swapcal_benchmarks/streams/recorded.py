@@ -11,7 +11,7 @@ from swapcal.tables.batch import Batch, Coded
 from swapcal.tables.records import read
 from swapcal.typing import Float64Array, IntArray
 
-__all__ = ["STREAMS", "RecordedStream", "load"]
+__all__ = ["STREAMS", "RecordedStream", "coded", "features_of", "load", "whole_file"]
 
 _WHOLE_FILE = 10_000_000
 """Rows of a batch: more than any of the files has."""
@@ -55,10 +55,15 @@ class RecordedStream:
 
 def load(directory: Path, name: str) -> RecordedStream:
     """Read the stream `name` from its file `<name>.csv` in a directory."""
+    return STREAMS[name](whole_file(directory, name))
+
+
+def whole_file(directory: Path, name: str) -> Batch:
+    """All rows of `<name>.csv` in a directory."""
     batch = next(iter(read(directory / f"{name}.csv", batch_rows=_WHOLE_FILE)), None)
     if batch is None or len(batch) < _FEWEST:
         raise DataError(f"{directory / name}.csv has too few rows: {_FEWEST} is the least from which a model can learn")
-    return STREAMS[name](batch)
+    return batch
 
 
 _FEWEST = 100
@@ -67,8 +72,8 @@ _FEWEST = 100
 def _adult(batch: Batch) -> RecordedStream:
     words = ("workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "native_country")
     numbers = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")
-    features, categorical = _features(batch, numbers, words)
-    income = _coded(batch, "income")
+    features, categorical = features_of(batch, numbers, words)
+    income = coded(batch, "income")
     above = np.array([">50K" in str(value) for value in income.values] + [False])
     groups = ("sex", "race", "education", "marital_status", "workclass")
     return RecordedStream(
@@ -85,7 +90,7 @@ def _elec2(batch: Batch) -> RecordedStream:
     rounds = np.arange(len(batch))
     weekday = rounds // 48 % 7
     seen = ("period", "nswprice", "nswdemand", "vicprice", "vicdemand", "transfer")
-    features, categorical = _features(batch, seen, ())
+    features, categorical = features_of(batch, seen, ())
     return RecordedStream(
         name="elec2",
         outcome="class",
@@ -112,7 +117,7 @@ def _fte_games(batch: Batch) -> RecordedStream:
 
 def _bike_hour(batch: Batch) -> RecordedStream:
     days = ("season", "mnth", "hr", "holiday", "weekday", "workingday", "weathersit")
-    features, categorical = _features(batch, (*days, "temp", "atemp", "hum", "windspeed"), ())
+    features, categorical = features_of(batch, (*days, "temp", "atemp", "hum", "windspeed"), ())
     table = {name: batch[name] for name in ("weekday", "season", "weathersit", "workingday")}
     return RecordedStream(
         name="bike_hour",
@@ -128,7 +133,7 @@ def _bike_hour(batch: Batch) -> RecordedStream:
 
 def _beijing_pm25(batch: Batch) -> RecordedStream:
     numbers = ("month", "hour", "DEWP", "TEMP", "PRES", "Iws", "Is", "Ir")
-    features, categorical = _features(batch, numbers, ("cbwd",))
+    features, categorical = features_of(batch, numbers, ("cbwd",))
     hour, month = (batch.numbers(name).astype(np.int64) for name in ("hour", "month"))
     table = {"hour": _hours(hour), "season": _texts(month % 12 // 3), "wind": batch["cbwd"], "year": batch["year"]}
     return RecordedStream(
@@ -153,14 +158,17 @@ STREAMS: dict[str, Callable[[Batch], RecordedStream]] = {
 """How each file is read, by its name without .csv."""
 
 
-def _features(batch: Batch, numbers: tuple[str, ...], words: tuple[str, ...]) -> tuple[Float64Array, tuple[bool, ...]]:
+def features_of(
+    batch: Batch, numbers: tuple[str, ...], words: tuple[str, ...]
+) -> tuple[Float64Array, tuple[bool, ...]]:
     """Columns as a model takes them: numbers, then codes of words with NaN for missing."""
-    codes = [_coded(batch, name).codes.astype(np.float64) for name in words]
+    codes = [coded(batch, name).codes.astype(np.float64) for name in words]
     columns = [*(batch.numbers(name) for name in numbers), *(np.where(each < 0, np.nan, each) for each in codes)]
     return np.column_stack(columns), (False,) * len(numbers) + (True,) * len(words)
 
 
-def _coded(batch: Batch, name: str) -> Coded:
+def coded(batch: Batch, name: str) -> Coded:
+    """A column of text."""
     column = batch[name]
     if not isinstance(column, Coded):
         raise DataError(f"column {name!r} of {batch.name} must be text")
