@@ -39,7 +39,8 @@ struct Share {
         kTotals
     };
     static constexpr int64_t kBins = 72, kGrid = 9, kMostBlocks = 512;
-    static constexpr double kWait = 32.0, kFirstSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25;
+    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.2;
+    static constexpr int64_t kBlocks = 8;  // that count, before anything is shown
     static constexpr double kDrifts[3] = {0.0, 1e-4, 1e-2};
     static constexpr double kShared[kGrid] = {1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9};
 
@@ -268,7 +269,7 @@ struct Share {
             worths[c] = b[kWorth] + outside;
             double cost = 0.5 * bend * b[kShown] * open / b[kN] - b[kShares] / b[kN] * outside;
             out += cost > 0.0 ? cost : 0.0;
-            if (open <= 0.5 * b[kN]) m = c + 1;
+            if (open <= kOpen * b[kN]) m = c + 1;
         }
         totals[kOut] = out;
         totals[kShare] = 0.0;
@@ -282,14 +283,14 @@ struct Share {
             sum_w += bend * b[kWeight];
             pairs += b[kPairs];
         }
-        if (counted < 6 || !(sum_w > 0.0)) return;
+        if (counted < kBlocks || !(sum_w > 0.0)) return;
         double slope = sum_x / sum_w, squares = 0.0, most = 1.0;
         for (int64_t c = 0; c < m; ++c) {
             const double *b = blocks + c * kColumns;
             rests[c] = b[kN] > 0.0 ? worths[c] - slope * (bend * b[kWeight]) : 0.0;
             squares += rests[c] * rests[c];
         }
-        for (int64_t g = 2; m / g >= 6 && squares > 0.0; g *= 2) {
+        for (int64_t g = 2; m / g >= kBlocks && squares > 0.0; g *= 2) {
             double together = 0.0;
             for (int64_t part = 0; part < m / g; ++part) {
                 double sum = 0.0;
@@ -304,7 +305,7 @@ struct Share {
         noise = (sharing > noise ? sharing : noise) / sum_w;
         double log_likely[3] = {}, means[3], variances[3], best = 0.0;
         for (int64_t j = 0; j < 3; ++j) {
-            double mu = 0.0, p = kPrior, q = kDrifts[j] * (span / kFirstSpan);
+            double mu = 0.0, p = kPrior, q = kDrifts[j] * (span / kDriftSpan);
             for (int64_t c = 0; c < m; ++c) {
                 p += q;
                 double w = bend * blocks[c * kColumns + kWeight];

@@ -13,11 +13,11 @@ all the margin there is. Where the engine corrects what a hint has learned, one 
 spoils more than it can gain there where outcomes come late.
 
 Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 is -d r, and its curvature w = c d^2,
-with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 64 in a row, at most `n_blocks` of them
-(then neighbors are added up). Each block has the sum of d r over its known outcomes, and what those that are out are
+with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 32 in a row, at most `n_blocks` of them
+(then neighbors are added up), and count up to the last of which four fifths are known. Each block has the sum of d r over its known outcomes, and what those that are out are
 worth: as much as known outcomes were that took longer than theirs have, less a standard error, or the worst that is
 plausible where fewer than 30 are known; and the worst for as many as never come. The slope is a local level with a
-drift of 0, 1e-4 or 1e-2 a block, weighed by likelihood; its noise is that between blocks, at least that between groups
+drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its noise is that between blocks, at least that between groups
 of neighbors, at least what rows of one occasion share.
 
 An *occasion* is all outcomes that are told between two forecasts. Eight or more at once may share a shock. How much
@@ -38,7 +38,7 @@ What it promises
 
 docs/guarantees.md has what the theorem of the engine says of what is shown.
 
-Cost: O(1) for each round, and O(n_blocks) every 64 rounds.
+Cost: O(1) for each round, and O(n_blocks) at the beginning of each block.
 """
 
 import math
@@ -53,9 +53,10 @@ from swapcal.typing import Float64Array
 
 # Outcomes that are known before anything is shown; rounds of a block at first; how many mean sizes of V are plausible
 # for an outcome that is out; rows of an occasion, at least; variance of the slope beforehand.
-WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
-# Blocks that are at least half known, before anything is shown.
-BLOCKS = 6
+WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 32.0, 2.5, 8.0, 0.25
+# Blocks that count, before anything is shown; the share of outcomes that may be out in one that counts; rounds in which
+# a slope drifts as far as it does.
+BLOCKS, OPEN, DRIFT_SPAN = 8, 0.2, 64.0
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -371,7 +372,7 @@ class Share:
             waits = row[N] - row[KNOWN_OF]
             cost = 0.5 * bend * row[SHOWN] * waits / row[N] - row[SHARES] / row[N] * outside
             out += cost if cost > 0.0 else 0.0
-            if waits <= 0.5 * row[N]:
+            if waits <= OPEN * row[N]:
                 m = c + 1
         totals[OUT], totals[SHARE] = out, 0.0
         sum_x = sum_w = pairs = 0.0
@@ -397,7 +398,7 @@ class Share:
         few = 1.0 + usual / float(totals[OCCASIONS])
         noise = max(most * squares, squares + rho * few * variance * pairs) / sum_w
         weights = [bend * row[WEIGHT] if row[N] > 0.0 else 0.0 for row in rows[:m]]
-        mean, deviation = _level(worths, weights, noise, span / SPAN_AT_FIRST, block - m)
+        mean, deviation = _level(worths, weights, noise, span / DRIFT_SPAN, block - m)
         k = mean - self.caution * deviation
         if self.tolerance > 0.0:
             k = self._calibrated(k, variance, rho, few, block * span)
