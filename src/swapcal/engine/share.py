@@ -13,12 +13,12 @@ all the margin there is. Where the engine corrects what a hint has learned, one 
 spoils more than it can gain there where outcomes come late.
 
 Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 is -d r, and its curvature w = c d^2,
-with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 32 in a row, at most `n_blocks` of them
-(then neighbors are added up), and count up to the last of which four fifths are known. Each block has the sum of d r over its known outcomes, and what those that are out are
-worth: as much as known outcomes were that took longer than theirs have, less a standard error, or the worst that is
-plausible where fewer than 30 are known; and the worst for as many as never come. The slope is a local level with a
-drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its noise is that between blocks, at least that between groups
-of neighbors, at least what rows of one occasion share.
+with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 64 in a row, at most `n_blocks` of them
+(then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the sum of
+d r over its known outcomes, and what those that are out are worth: as much as known outcomes were that took longer than
+theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the worst for as
+many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its
+noise is that between blocks, at least that between groups of neighbors, at least what rows of one occasion share.
 
 An *occasion* is all outcomes that are told between two forecasts. Eight or more at once may share a shock. How much
 they share is judged as if the base were right: nine weeks in a row without a hit are impossible for independent rows
@@ -53,10 +53,10 @@ from swapcal.typing import Float64Array
 
 # Outcomes that are known before anything is shown; rounds of a block at first; how many mean sizes of V are plausible
 # for an outcome that is out; rows of an occasion, at least; variance of the slope beforehand.
-WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 32.0, 2.5, 8.0, 0.25
+WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
 # Blocks that count, before anything is shown; the share of outcomes that may be out in one that counts; rounds in which
 # a slope drifts as far as it does.
-BLOCKS, OPEN, DRIFT_SPAN = 8, 0.2, 64.0
+BLOCKS, OPEN, DRIFT_SPAN = 6, 0.5, 64.0
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
