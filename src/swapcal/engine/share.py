@@ -135,14 +135,14 @@ class Losses:
     (0.125, -0.09375)
     """
 
-    __slots__ = ("_own", "_power", "binary", "high", "low", "property", "share", "width")
+    __slots__ = ("_own", "_power", "binary", "level", "low", "property", "share", "width")
 
     def __init__(self, property: Elicitable) -> None:
         kernel: dict[str, Any] = dict(property.kernel)
         self.property, self._own, self._power = property, not kernel["property"], kernel["power"]
         self.low, self.width = kernel["domain_low"], kernel["domain_high"] - kernel["domain_low"]
         # V has two values, whatever the outcomes are.
-        self.binary = kernel["property"] == "Quantile"
+        self.binary, self.level = kernel["property"] == "Quantile", float(kernel["level"])
         self.share = 1.0 if self.binary else 0.5
 
     def point(self, y: float) -> float:
@@ -285,7 +285,7 @@ class Share:
         block[KNOWN_OF] += 1.0
         block[WORTH] += worth
         block[VS:] += (v, far, far * far, v * far)
-        q = 1.0 - target.kernel["level"] if losses.binary else (base - losses.low) / losses.width
+        q = 1.0 - losses.level if losses.binary else (base - losses.low) / losses.width
         q = min(max(q, 0.0), 1.0)
         # A V of the user's own may go beyond what a hit can be.
         hit = min(max(q + r, 0.0), 1.0)
@@ -352,7 +352,7 @@ class Share:
         totals, known, span = self.totals, float(self.totals[KNOWN]), float(self.totals[SPAN])
         tails, longest = [(0.0, 0.0, 0.0, 0.0)] * (N_BINS + 1), 0.0
         for b in range(N_BINS - 1, -1, -1):
-            tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))  # type: ignore[assignment]
+            tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))
             if longest == 0.0 and tails[b][COUNT] >= 0.1 * known:
                 longest = math.exp2((b + 1) / 3.0)
         rows = self.blocks[:block].tolist()
