@@ -195,7 +195,7 @@ class Order:
         if self.by == "forecast":
             settled = self.front if self.settle is None else issued - self.settle + 1
             if self.front < settled:
-                self.front, self.gone = settled, {round for round in self.gone if round >= settled}
+                self.front, self.gone = settled, {t for t in self.gone if t >= settled}
             while self.front in self.gone or self._is_due(self.front, now):
                 self.gone.discard(self.front)
                 self.front += 1

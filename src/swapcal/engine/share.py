@@ -13,12 +13,14 @@ all the margin there is. Where the engine corrects what a hint has learned, one 
 spoils more than it can gain there where outcomes come late.
 
 Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 is -d r, and its curvature w = c d^2,
-with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 64 in a row, at most `n_blocks` of them
-(then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the sum of
-d r over its known outcomes, and what those that are out are worth: as much as known outcomes were that took longer than
-theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the worst for as
-many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its
-noise is that between blocks, at least that between groups of neighbors, at least what rows of one occasion share.
+with c the slope of V: mean |r| / mean |y - base| (1 for a mean), or the secant of V between base and what was said,
+weighed by d^2, where that is flatter, to a quarter. Rounds are kept in blocks of 64 in a row, at most `n_blocks` of
+them (then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the
+sum of d r over its known outcomes, and what those that are out are worth: as much as known outcomes were that took
+longer than theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the
+worst for as many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
+likelihood; its noise is that between blocks, at least that between groups of neighbors, at least what rows of one
+occasion share.
 
 An *occasion* is all outcomes that are told between two forecasts. Eight or more at once may share a shock. How much
 they share is judged as if the base were right: nine weeks in a row without a hit are impossible for independent rows
@@ -57,6 +59,8 @@ WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
 # Blocks that count, before anything is shown; the share of outcomes that may be out in one that counts; rounds in which
 # a slope drifts as far as it does.
 BLOCKS, OPEN, DRIFT_SPAN = 6, 0.5, 64.0
+# How much flatter V may be between base and what was said than at the base.
+FLATTEST = 0.25
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -110,8 +114,9 @@ COUNT, SUM, SQUARE, SIZE = range(4)
     ON,
     SINCE,
     LAG,
-) = range(39)
-N_TOTALS = 39
+    TURN,
+) = range(40)
+N_TOTALS = 40
 
 
 class Losses:
@@ -281,6 +286,7 @@ class Share:
         totals[SIZES] += abs(r)
         totals[SPENT] += spent
         totals[LAG] += lag
+        totals[TURN] += d * (r + v_said)
         self.bins[_bin(float(lag))] += (1.0, worth, worth * worth, d * d)
         block[KNOWN_OF] += 1.0
         block[WORTH] += worth
@@ -363,7 +369,9 @@ class Share:
             unknown += row[N] - row[KNOWN_OF]
             everything += row[N]
         never = unknown / everything if everything > 0.0 else 0.0
-        bend = float(totals[SIZES]) / float(totals[DISTANCE]) if totals[DISTANCE] > 0.0 else 1.0
+        tangent = float(totals[SIZES]) / float(totals[DISTANCE]) if totals[DISTANCE] > 0.0 else 1.0
+        size = tails[0][SIZE]
+        bend = min(max(float(totals[TURN]) / size if size > 0.0 else tangent, FLATTEST * tangent), tangent)
         worths, out, m = [0.0] * block, 0.0, 0
         for c, row in enumerate(rows):
             if row[N] <= 0.0:
