@@ -139,13 +139,7 @@ class _OfClasses(Composite[F]):
         """A row of numbers for each of `n` cases; one with a NaN is none."""
         if hints is None:
             return None, None
-        name, wanted = self.given, (n, self.n_classes)
-        table = inputs.floats(hints, name, "a row of probabilities for each round").astype(np.float64)
-        if table.shape != wanted:
-            raise InvalidInput(
-                f"{name} must have {wanted[1]} numbers for each of the {n} rounds; got shape {table.shape}"
-            )
-        return table, None
+        return inputs.table(hints, self.given, n, self.n_classes, "a row of probabilities for each round"), None
 
 
 class Classes(_OfClasses[ClassesForecast]):
