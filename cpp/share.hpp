@@ -39,8 +39,8 @@ struct Share {
         kTotals
     };
     static constexpr int64_t kBins = 72, kGrid = 9, kMostBlocks = 512;
-    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.2;
-    static constexpr int64_t kBlocks = 8;  // that count, before anything is shown
+    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5;
+    static constexpr int64_t kBlocks = 6;  // that count, before anything is shown
     static constexpr double kDrifts[3] = {0.0, 1e-4, 1e-2};
     static constexpr double kShared[kGrid] = {1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9};
 

@@ -13,12 +13,12 @@ all the margin there is. Where the engine corrects what a hint has learned, one 
 spoils more than it can gain there where outcomes come late.
 
 Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 is -d r, and its curvature w = c d^2,
-with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 32 in a row, at most `n_blocks` of them
-(then neighbors are added up), and count up to the last of which four fifths are known. Each block has the sum of d r over its known outcomes, and what those that are out are
-worth: as much as known outcomes were that took longer than theirs have, less a standard error, or the worst that is
-plausible where fewer than 30 are known; and the worst for as many as never come. The slope is a local level with a
-drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its noise is that between blocks, at least that between groups
-of neighbors, at least what rows of one occasion share.
+with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 64 in a row, at most `n_blocks` of them
+(then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the sum of
+d r over its known outcomes, and what those that are out are worth: as much as known outcomes were that took longer than
+theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the worst for as
+many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its
+noise is that between blocks, at least that between groups of neighbors, at least what rows of one occasion share.
 
 An *occasion* is all outcomes that are told between two forecasts. Eight or more at once may share a shock. How much
 they share is judged as if the base were right: nine weeks in a row without a hit are impossible for independent rows
@@ -53,10 +53,10 @@ from swapcal.typing import Float64Array
 
 # Outcomes that are known before anything is shown; rounds of a block at first; how many mean sizes of V are plausible
 # for an outcome that is out; rows of an occasion, at least; variance of the slope beforehand.
-WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 32.0, 2.5, 8.0, 0.25
+WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
 # Blocks that count, before anything is shown; the share of outcomes that may be out in one that counts; rounds in which
 # a slope drifts as far as it does.
-BLOCKS, OPEN, DRIFT_SPAN = 8, 0.2, 64.0
+BLOCKS, OPEN, DRIFT_SPAN = 6, 0.5, 64.0
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -135,14 +135,14 @@ class Losses:
     (0.125, -0.09375)
     """
 
-    __slots__ = ("_own", "_power", "binary", "high", "low", "property", "share", "width")
+    __slots__ = ("_own", "_power", "binary", "level", "low", "property", "share", "width")
 
     def __init__(self, property: Elicitable) -> None:
         kernel: dict[str, Any] = dict(property.kernel)
         self.property, self._own, self._power = property, not kernel["property"], kernel["power"]
         self.low, self.width = kernel["domain_low"], kernel["domain_high"] - kernel["domain_low"]
         # V has two values, whatever the outcomes are.
-        self.binary = kernel["property"] == "Quantile"
+        self.binary, self.level = kernel["property"] == "Quantile", float(kernel["level"])
         self.share = 1.0 if self.binary else 0.5
 
     def point(self, y: float) -> float:
@@ -285,7 +285,7 @@ class Share:
         block[KNOWN_OF] += 1.0
         block[WORTH] += worth
         block[VS:] += (v, far, far * far, v * far)
-        q = 1.0 - target.kernel["level"] if losses.binary else (base - losses.low) / losses.width
+        q = 1.0 - losses.level if losses.binary else (base - losses.low) / losses.width
         q = min(max(q, 0.0), 1.0)
         # A V of the user's own may go beyond what a hit can be.
         hit = min(max(q + r, 0.0), 1.0)
@@ -352,7 +352,7 @@ class Share:
         totals, known, span = self.totals, float(self.totals[KNOWN]), float(self.totals[SPAN])
         tails, longest = [(0.0, 0.0, 0.0, 0.0)] * (N_BINS + 1), 0.0
         for b in range(N_BINS - 1, -1, -1):
-            tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))  # type: ignore[assignment]
+            tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))
             if longest == 0.0 and tails[b][COUNT] >= 0.1 * known:
                 longest = math.exp2((b + 1) / 3.0)
         rows = self.blocks[:block].tolist()

@@ -100,7 +100,7 @@ def _details(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> I
     yield "first case", time.strftime(moment, time.gmtime(cases.first)) + " UTC"
     yield "last case", time.strftime(moment, time.gmtime(cases.last)) + " UTC"
     yield "outcome_order", spec.outcome_order
-    for field in ("forecasts", "outcomes", "pending", "held", "expired", "forgotten", "late", "stood_back", "alarms"):
+    for field in ("forecasts", "outcomes", "pending", "held", "expired", "forgotten", "late", "share", "alarms"):
         yield f"{field} of the stream", status[field]
 
 
