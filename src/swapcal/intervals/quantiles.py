@@ -3,6 +3,7 @@
 import math
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -206,8 +207,8 @@ class Quantiles(Composite[QuantilesForecast]):
     tree: the forecaster of each level corrects the model's quantile, and shows the share of the correction that the
     outcomes so far speak for (`protect`), so a right model is left as it is. What is shown is put in order. That can
     only lower the sum of the pinball losses over the levels, whatever the outcome y: it is the sum of (q - y)+, which
-    the order leaves alone, less that of level times (q - y), which is largest in order. The theorem, and `miscoverage`,
-    are then about what each forecaster says by itself, before the share and the order.
+    the order leaves alone, less that of level times (q - y), which is largest in order. `miscoverage` is
+    then the root of rounds times `guarantee` of each level's forecaster, and the rounds that had to be put in order.
 
     Parameters
     ----------
@@ -291,7 +292,7 @@ class Quantiles(Composite[QuantilesForecast]):
         self._nodes = tree(self.levels)
         self.settings: dict[str, Any] = {"horizon": horizon, "learn": learn, "max_pending": max_pending}
         self.settings |= {"protect": protect, "budget": budget}
-        self.own = False
+        self.own, self.n_crossed = False, 0
         self._size = self._forecaster(Mean(), "size")
         self._ends = self._forecasters()
         self._ties = TieDetector(_HEAPS, "labels, measured from the hint where there is one, are")
@@ -433,6 +434,7 @@ class Quantiles(Composite[QuantilesForecast]):
             return
         self._ties.add(label if forecast.center == self.middle else label - forecast.center)
         if forecast.size is None:
+            self.n_crossed += any(a.value > b.value for a, b in pairwise(forecast.parts))
             for forecaster, part in zip(self._ends, forecast.parts, strict=True):
                 forecaster.update(part, _position(label, forecast.center, forecast.scale))
             return
@@ -524,9 +526,9 @@ class Quantiles(Composite[QuantilesForecast]):
         return bounds
 
     def _alone(self, delta: float) -> list[float]:
-        """What each forecaster's own sums stay below, together with probability 1 - delta."""
+        """What each forecaster's own sums stay below, in order, together with probability 1 - delta."""
         share = delta / len(self._ends)
-        return [math.sqrt(f.n_rounds * f.guarantee(share)) if f.n_rounds else 0.0 for f in self._ends]
+        return [self.n_crossed + math.sqrt(f.n_rounds * f.guarantee(share)) if f.n_rounds else 0.0 for f in self._ends]
 
     def to_state(self) -> Saved:
         """What it is made of: the forecasters of the levels and of the spread are parts."""
@@ -538,6 +540,7 @@ class Quantiles(Composite[QuantilesForecast]):
             "seed": self.seed,
             "settings": self.settings,
             "own": self.own,
+            "crossed": self.n_crossed,
             "middle": self.middle,
             "warm": self._warm,
             "contexts": self._contexts.plain(),
@@ -553,7 +556,8 @@ class Quantiles(Composite[QuantilesForecast]):
         functions = _hypotheses(plain["contexts"]["hypotheses"], hypotheses)
         names = ("spread", "low", "high", "seed")
         quantiles = cls(plain[cls.asked], functions, **{name: plain[name] for name in names}, **plain["settings"])
-        quantiles.own, quantiles.middle = bool(plain["own"]), float(plain["middle"])
+        quantiles.own, quantiles.n_crossed = bool(plain["own"]), int(plain["crossed"])
+        quantiles.middle = float(plain["middle"])
         quantiles._warm = [(float(y), None if c is None else float(c), float(one)) for y, c, one in plain["warm"]]
         quantiles._contexts = Contexts.from_plain(plain["contexts"], functions)
         quantiles._size = Forecaster.from_bytes(parts["size"])
