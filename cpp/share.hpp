@@ -309,7 +309,7 @@ struct Share {
             for (int64_t c = 0; c < m; ++c) {
                 p += q;
                 double w = bend * blocks[c * kColumns + kWeight];
-                if (!(w > 0.0) || blocks[c * kColumns + kN] <= 0.0) continue;
+                if (!(w > 0.0) || blocks[c * kColumns + kN] <= 0.0 || !(p + noise / w > 0.0)) continue;
                 double v = p + noise / w, e = worths[c] / w - mu;
                 log_likely[j] -= 0.5 * (std::log(v) + e * e / v);
                 mu += p / v * e;

@@ -461,7 +461,8 @@ def _level(worths: list[float], weights: list[float], noise: float, length: floa
         mu, p, q, log_likely = 0.0, PRIOR, drift * length, 0.0
         for worth, w in zip(worths, weights, strict=False):
             p += q
-            if not w > 0.0:
+            # Where nothing varies the slope is known after one block.
+            if not w > 0.0 or not p + noise / w > 0.0:
                 continue
             v, e = p + noise / w, worth / w - mu
             log_likely -= 0.5 * (math.log(v) + e * e / v)
