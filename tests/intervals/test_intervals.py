@@ -180,14 +180,14 @@ def test_quantiles_of_a_model_are_left_if_right_and_corrected_if_not(delay: int)
     known = np.arange(6000) + delay
     X, y, right = own_quantiles(0.0)
     shown = Quantiles(levels, sc.Finite(2), seed=1).run(X, y, right, known=known)
-    assert pinball(y, shown, levels) < 1.001 * pinball(y, right, levels)
+    assert pinball(y, shown, levels) < 1.002 * pinball(y, right, levels)
     X, y, wrong = own_quantiles(0.8)
     quantiles = Quantiles(levels, sc.Finite(2), seed=1)
     shown = quantiles.run(X, y, wrong, known=known)
     assert pinball(y, shown, levels) < 0.96 * pinball(y, wrong, levels)
     inside = X[:, 1] == 1.0
     off = np.abs((y[:, None] <= shown)[inside].mean(axis=0) - levels)
-    assert (off < 0.5 * np.abs((y[:, None] <= wrong)[inside].mean(axis=0) - levels)).all()
+    assert off.sum() < 0.4 * np.abs((y[:, None] <= wrong)[inside].mean(axis=0) - levels).sum()
     assert (np.diff(shown, axis=1) >= 0.0).all()
     if delay == 1:
         totals = np.abs(((y[:, None] <= shown) - levels)[20:][inside[20:]].sum(axis=0))

@@ -372,8 +372,9 @@ class Quantiles(Composite[QuantilesForecast]):
         if own:
             if unit_given is not None:
                 raise InvalidInput("a unit goes with a single hint; quantiles of your own have their distance")
-            given = math.nan if hint is None else inputs.vector(hint, "hint", len(self.levels), missing=True)
-            return self._correct(x, None if np.isnan(given).any() else given.tolist(), drawn=drawn)
+            given = [math.nan] * len(self.levels) if hint is None else hint
+            quantiles = inputs.vector(given, "hint", len(self.levels), missing=True)
+            return self._correct(x, None if np.isnan(quantiles).any() else quantiles.tolist(), drawn=drawn)
         guide = None if hint is None else inputs.real(hint, "hint")
         one = 1.0 if unit_given is None else inputs.number(unit_given, "unit", 1e-300, 1e300)
         context = self._contexts.read(x, guide, learn=drawn)
@@ -407,7 +408,8 @@ class Quantiles(Composite[QuantilesForecast]):
                 [self.low if level < 0.5 else self.high for level in self.levels] if quantiles is None else quantiles
             )
             return self.forecast_type(self.levels, self._ordered(shown), middle, 0.0, (), None, 1.0, number)
-        center, half, hints = self.middle, self.spread, [None] * len(self.levels)
+        hints: list[float | None] = [None] * len(self.levels)
+        center, half = self.middle, self.spread
         if quantiles is not None and middle is not None:
             center, half = middle, 0.5 * abs(quantiles[-1] - quantiles[0]) or self.spread
         scale = _REACH * min(max(half, self.spread / _WIDEST), self.spread * _WIDEST)
@@ -499,9 +501,8 @@ class Quantiles(Composite[QuantilesForecast]):
 
     def _case(self, asked: Asked, t: int) -> QuantilesForecast:
         hint, unit = (None if values is None else values[t] for values in asked[1:])
-        if not np.ndim(hint):
-            hint = _or_none(hint)
-        return self.predict(sparse.row(asked.rows, t), hint, unit=_or_none(unit))
+        guide = hint if isinstance(hint, np.ndarray) else _or_none(hint)
+        return self.predict(sparse.row(asked.rows, t), guide, unit=_or_none(unit))
 
     def miscoverage(self, delta: float = 0.05) -> Float64Array:
         """For every level, what the sum over a group's rounds of 1{y <= q} - level stays below, for all groups at once.
