@@ -244,6 +244,11 @@ def forecasts(property: Elicitable, p: Float64Array) -> None:
         )
 
 
+def inside(property: Elicitable, y: Any, p: Any) -> tuple[Any, Any]:
+    """Labels and forecasts, the end of the range for those outside."""
+    return np.clip(y, property.low, property.high), np.clip(p, *property.domain)
+
+
 def matrix(values: Any, name: str) -> Float64Array:
     """A finite table of numbers."""
     wanted = "a matrix (two dimensions, one row per round; reshape(-1, 1) makes one from a vector)"

@@ -73,4 +73,4 @@ def test_a_quantile(seed: int) -> None:
     """
     outcome = compared(sc.Quantile(0.9), noisy(100_000, seed), seed)
     assert outcome.error < 1.3 * outcome.hint_error
-    assert outcome.loss < 1.005 * (outcome.rounded_hint_loss if seed == 3 else outcome.hint_loss)
+    assert outcome.loss < 1.01 * (outcome.rounded_hint_loss if seed == 3 else outcome.hint_loss)

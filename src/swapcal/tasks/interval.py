@@ -37,9 +37,11 @@ class IntervalColumns(ColumnReader):
 
     Attributes
     ----------
-    n_clipped, n_crossed : int
+    n_outside, n_crossed : int
         Outcomes outside the range so far, and rows whose lower end lies above the upper.
     """
+
+    outside = "such outcomes count as the nearest end"
 
     def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
         super().__init__(config, source, first)
@@ -80,6 +82,10 @@ class IntervalColumns(ColumnReader):
         self.n_crossed += int(np.count_nonzero(crossed))
         center = numbers[1] if len(numbers) == 3 else lower + (upper - lower) / 2
         return np.column_stack([lower, upper]), {"before": center, "before_lower": lower, "before_upper": upper}
+
+    def learned(self, raw: Float64Array) -> Float64Array:
+        """Outcomes, moved into the range where one was given: intervals keep to it."""
+        return np.clip(raw, self.low, self.high)
 
     def raw(self, batch: Batch) -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
@@ -150,7 +156,7 @@ class IntervalTask(Task):
         return (self.evaluation.section(),)
 
     def _counts(self) -> dict[str, int]:
-        moved = {"outcomes_outside": self.columns.n_clipped, "crossed": self.columns.n_crossed}
+        moved = {"outcomes_outside": self.columns.n_outside, "crossed": self.columns.n_crossed}
         return {"without_interval": self.evaluation.n_early, **moved}
 
     def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
