@@ -26,17 +26,6 @@ PROPERTIES: list[Elicitable] = [
 ]  # fmt: skip
 
 
-def kernel(state: RegressionState, property: Any) -> Any:
-    """The compiled twin, over the arrays of `state`."""
-    low, high = property.domain
-    constants = {
-        "property": type(property).__name__, "label_low": property.low, "label_high": property.high,
-        "width": high - low, "level": getattr(property, "level", 0.0), "power": getattr(property, "k", 1),
-        "monotone": property.monotone, "domain_low": low, "domain_high": high, "n_identity": state.n_identity,
-    }  # fmt: skip
-    return kernels.native.Regression(constants, state.buffers())
-
-
 def bits(state: RegressionState) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in state.buffers().items()}
 
@@ -71,17 +60,17 @@ def of_stream(property: Elicitable, stream: Stream) -> tuple[Rows, Float64Array,
 
 @native
 @settings(max_examples=some(150))
-@given(data=st.data(), property=st.sampled_from(PROPERTIES), link=st.sampled_from([None, "identity", "logistic"]))
-def test_every_round_gives_the_same_bits(data: st.DataObject, property: Elicitable, link: str | None) -> None:
+@given(data=st.data(), property=st.sampled_from(PROPERTIES))
+def test_every_round_gives_the_same_bits(data: st.DataObject, property: Elicitable) -> None:
     n_features, n_inputs = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 5))
-    rates = data.draw(st.sampled_from([None, [1.0], [1000.0, 0.3, 1e-6], [0.1] * 13]))
-    regression = OnlineRegression(n_features=n_features, rates=rates, link=link)
+    regression = OnlineRegression(n_features=n_features, most_full=data.draw(st.sampled_from([1, 4, 128])))
+    events = data.draw(st.booleans())
     state, twin = (regression.start(property, n_inputs) for _ in range(2))
-    compiled = kernel(twin, property)
+    compiled = twin.kernel()
     entries = st.sampled_from([0.0, 1.0]) | st.floats(-1.0, 1.0)
     numbers = st.floats(-1e60, 1e60) | st.sampled_from([0.0, 1.0, 1e-162, -3e-162])
     shares = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.5, 1.0])
-    for _ in range(data.draw(st.integers(1, 15))):
+    for _ in range(data.draw(st.integers(1, 25))):
         x = np.array(data.draw(st.lists(entries, min_size=n_inputs, max_size=n_inputs)), dtype=np.float64)
         row = Row(np.flatnonzero(x), x[x != 0.0])
         extra = np.array(data.draw(st.lists(numbers, min_size=n_features, max_size=n_features)), dtype=np.float64)
@@ -91,26 +80,26 @@ def test_every_round_gives_the_same_bits(data: st.DataObject, property: Elicitab
         if action == "restore":
             saved = state.arrays()
             state, twin = (regression.start(property, n_inputs) for _ in range(2))
-            compiled = kernel(twin, property)
+            compiled = twin.kernel()
             state.restore(saved)
             twin.restore(saved)
         if action in ("both", "forecast"):
             assert compiled.forecast(*row, features, base) == state.forecast(row, features, base)
         if action in ("both", "update"):
-            y = float(labels_for(property, np.array(data.draw(shares))))
+            y = float(labels_for(property, np.array(round(data.draw(shares)) if events else data.draw(shares))))
             compiled.update(*row, features, base, y)
             state.update(row, features, base, y)
         assert bits(twin) == bits(state)
 
 
 @native
-@pytest.mark.parametrize("link", [None, "identity", "logistic"])
+@pytest.mark.parametrize(("most_full", "binary"), [(128, False), (20, True)])
 @pytest.mark.parametrize("property", PROPERTIES, ids=repr)
-def test_whole_runs_give_the_same_bits(property: Elicitable, link: str | None) -> None:
-    rows, features, bases, y = of_stream(property, drifting(600, 3))
-    regression = OnlineRegression(n_features=features.shape[1], link=link)
+def test_whole_runs_give_the_same_bits(property: Elicitable, most_full: int, binary: bool) -> None:
+    rows, features, bases, y = of_stream(property, drifting(600, 3, binary=binary))
+    regression = OnlineRegression(n_features=features.shape[1], most_full=most_full)
     state, twin, other = (regression.start(property, 20) for _ in range(3))
-    compiled, single = kernel(twin, property), kernel(other, property)
+    compiled, single = twin.kernel(), other.kernel()
     # A stretch of rounds without a base in the middle.
     for part, given_bases in ((slice(0, 280), bases), (slice(280, 360), None), (slice(360, 600), bases)):
         first, last = rows.indptr[part.start], rows.indptr[part.stop]
@@ -132,7 +121,7 @@ def test_whole_runs_give_the_same_bits(property: Elicitable, link: str | None) -
 @native
 def test_the_kernel_refuses_what_would_reach_beyond_its_arrays() -> None:
     state = OnlineRegression(n_features=1).start(Mean(), 2)
-    compiled, before, one = kernel(state, Mean()), bits(state), np.ones(1)
+    compiled, before, one = state.kernel(), bits(state), np.ones(1)
     for position in (-1, 2):
         with pytest.raises(ValueError, match="outside"):
             compiled.update(np.array([position]), one, one, None, 0.5)
@@ -153,13 +142,11 @@ def test_the_kernel_refuses_what_would_reach_beyond_its_arrays() -> None:
     ):
         with pytest.raises(ValueError, match=r"needed|length|increase"):
             compiled.run(*bad)
-    other = OnlineRegression(n_features=1, link="identity").start(Mean(), 2)
-    with pytest.raises(ValueError, match="differ in length"):
-        kernels.native.Regression(
-            {"property": "Mean", "level": 0.0, "label_low": 0.0, "label_high": 1.0, "width": 1.0, "power": 1}
-            | {"monotone": True, "domain_low": 0.0, "domain_high": 1.0, "n_identity": 1},
-            state.buffers() | {"weights": other.buffers()["weights"]},
-        )
+    other = OnlineRegression(n_features=1).start(Mean(), 3)
+    constants = {**Mean().kernel, "tells": True}
+    for name in ("weights", "slopes", "matrices"):
+        with pytest.raises(ValueError, match="differ in length"):
+            kernels.native.Regression(constants, state.buffers() | {name: other.buffers()[name][:-1]})
     assert bits(state) == before
 
 

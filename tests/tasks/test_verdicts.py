@@ -137,7 +137,7 @@ def test_the_numbers_behind_the_texts() -> None:
     names = {name for name, each in zip(off.first.groups, off.before.groups.significant, strict=True) if each}
     assert names == {"all", "g=g3", "g=g5"}
     assert (explained(result("noise").before) or 0.0) < 0.01  # type: ignore[arg-type]
-    assert result("delays depend").lateness.dependent_since is not None
+    assert result("delays depend").lateness.dependent
     flat = audit(with_p(table(5000), np.full(5000, 0.9)), TaskConfig("y", "p", ["g"]))
     assert (flat.verdict.kind, "all 0.9" in flat.first.binning) == ("refit", True)
 

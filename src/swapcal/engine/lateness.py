@@ -103,11 +103,14 @@ def shown(report: Lateness, rung: Share) -> str:
             f"Corrections are shown {since}: a share of {report.share:.2f} now, {report.mean_share:.2f} on average; "
             f"{on}."
         )
-    blocks = rung.blocks[rung.blocks[:, shares.N] > 0.0]
+    # The block that is under way is not judged yet.
+    last = int(rung.totals[shares.LAST])
+    blocks = rung.blocks[:last][rung.blocks[:last, shares.N] > 0.0]
     half = int((2.0 * blocks[:, shares.KNOWN_OF] >= blocks[:, shares.N]).sum())
     if half < shares.BLOCKS:
-        more = int((shares.BLOCKS - half) * rung.totals[shares.SPAN])
-        return f"The model's own numbers are shown {since}: outcomes of {count(more)} more rows are needed to judge."
+        more = max(int((shares.BLOCKS - half) * rung.totals[shares.SPAN] - rung.blocks[last, shares.N]), 1)
+        needed = f"outcomes of {counted(more, 'more row')} are needed to judge"
+        return f"The model's own numbers are shown {since}: {needed}."
     if rung.totals[shares.SHARE] > 0.0:
         return (
             f"The model's own numbers are shown {since}: {on}, those that are out may cost more, and together that is "
