@@ -34,12 +34,12 @@ struct Share {
         kBias, kSaidBias, kBiasSquare, kCross, kSaidSquare, kLossSum, kLossSquare, kRowPairs,
         // The occasion of forecasts that is under way: rows, sum of d, of d^2; whether an outcome came since the last.
         kForecasts, kMove, kMoveSquare, kArrived,
-        // Whether corrections are shown, and since which round that is so; the sum of lags.
-        kOn, kSince, kLag,
+        // Whether corrections are shown, and since which round that is so; the sum of lags; of d times the change of r.
+        kOn, kSince, kLag, kTurn,
         kTotals
     };
     static constexpr int64_t kBins = 72, kGrid = 9, kMostBlocks = 512;
-    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5;
+    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5, kFlattest = 0.25;
     static constexpr int64_t kBlocks = 6;  // that count, before anything is shown
     static constexpr double kDrifts[3] = {0.0, 1e-4, 1e-2};
     static constexpr double kShared[kGrid] = {1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9};
@@ -68,8 +68,12 @@ struct Share {
         return b < kBins - 1 ? b : kBins - 1;
     }
 
-    double curve() const {
-        return totals[kDistance] > 0.0 ? totals[kSizes] / totals[kDistance] : 1.0;
+    // The slope of V: at the base, or between base and what was said where that is flatter; `size` is the sum of d^2.
+    double curve(double size) const {
+        double tangent = totals[kDistance] > 0.0 ? totals[kSizes] / totals[kDistance] : 1.0;
+        double secant = size > 0.0 ? totals[kTurn] / size : tangent, least = kFlattest * tangent;
+        secant = secant < least ? least : secant;
+        return secant < tangent ? secant : tangent;
     }
 
     // Before round t, in which `said` would correct `base`: what is shown.
@@ -136,6 +140,7 @@ struct Share {
         b[kVLags] += -r * far;
         totals[kSpent] += shown != base ? losses.loss(shown, z) - loss : 0.0;
         totals[kLag] += double(lag);
+        totals[kTurn] += d * (r - r_said);
         double q = p.kind == PropertyKind::Quantile ? 1.0 - p.level : (base - low) / width;
         q = q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q;
         double hit = q + r < 0.0 ? 0.0 : q + r > 1.0 ? 1.0 : q + r;
@@ -251,7 +256,7 @@ struct Share {
             unknown += b[kN] - b[kKnownOf];
             all += b[kN];
         }
-        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(), out = 0.0;
+        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(tails[0][kSize]), out = 0.0;
         int64_t m = 0;
         double worths[kMostBlocks], rests[kMostBlocks];
         for (int64_t c = 0; c < block; ++c) {
@@ -309,7 +314,7 @@ struct Share {
             for (int64_t c = 0; c < m; ++c) {
                 p += q;
                 double w = bend * blocks[c * kColumns + kWeight];
-                if (!(w > 0.0) || blocks[c * kColumns + kN] <= 0.0) continue;
+                if (!(w > 0.0) || blocks[c * kColumns + kN] <= 0.0 || !(p + noise / w > 0.0)) continue;
                 double v = p + noise / w, e = worths[c] / w - mu;
                 log_likely[j] -= 0.5 * (std::log(v) + e * e / v);
                 mu += p / v * e;

@@ -21,7 +21,7 @@ CLASSES: dict[str, Any] = {
 HINTS: dict[str, Any] = {
     "no hint": None,
     "regression": sc.OnlineRegression(),
-    "features": sc.OnlineRegression(n_features=3, rates=(0.5, 0.1), link="identity"),
+    "features": sc.OnlineRegression(n_features=3, most_full=4),
 }
 
 
@@ -47,21 +47,19 @@ def test_the_formula_counts_every_byte_and_bounds_the_file(name: str, settings: 
 @pytest.mark.parametrize(
     ("hypotheses", "hint", "expected"),
     [
-        # The page's words, worked out by hand for 35 values, 10 levels and 1000 forecasts that may wait.
-        (sc.Finite(20), None, 8 * (35 * (5 * 30 + 8) + 2 * 30) + 16 * 168 + 80 * 4 + 4 * 1000 + 368),
-        (sc.Linear(10), None, 8 * (35 * (3 * 10 + 8) + 2 * 10) + 16 * 168 + 80 * 4 + 4 * 1000 + 368),
-        (sc.Oracle(GradientDescent(10)), None, 8 * (35 * (1 * 12 + 28) + 2 * 10) + 16 * 168 + 80 * 4 + 4 * 1000 + 368),
-        (
-            sc.Oracle(MultiplicativeWeights(20)),
-            None,
-            8 * (35 * (2 * 42 + 48) + 40) + 16 * 168 + 80 * 4 + 4 * 1000 + 368,
-        ),
-        (sc.Linear(10), sc.OnlineRegression(n_features=2), 8 * (35 * 38 + 404) + 16 * (8 * 23 + 38) + 80 * 4 + 4368),
+        # The page's words, worked out by hand for 35 values, 10 levels, 10 blocks and 1000 forecasts that may wait.
+        (sc.Finite(20), None, 8 * (35 * (6 * 30 + 8) + 2 * 30) + 16 * 176),
+        (sc.Linear(10), None, 8 * (35 * (4 * 10 + 8) + 2 * 10) + 16 * 176),
+        (sc.Oracle(GradientDescent(10)), None, 8 * (35 * (1 * 12 + 38) + 2 * 10) + 16 * 176),
+        (sc.Oracle(MultiplicativeWeights(20)), None, 8 * (35 * (2 * 42 + 68) + 40) + 16 * 176),
+        (sc.Linear(10), sc.OnlineRegression(n_features=2), 8 * (35 * 48 + 20 + 16 * 15 + 2 * 15 * 14 + 62) + 16 * 214),
     ],
     ids=["finite", "linear", "gradient", "weights", "regression"],
 )
 def test_the_formula_is_the_one_on_the_page(hypotheses: Any, hint: Any, expected: int) -> None:
-    assert formula(sc.Forecaster(sc.Mean(), hypotheses, bins=35, hint=hint, max_pending=1000)) == expected
+    assert formula(sc.Forecaster(sc.Mean(), hypotheses, bins=35, hint=hint, max_pending=1000, blocks=10)) == (
+        expected + 16 * (120 + 337) + 4 * 1000 + 176
+    )
 
 
 def test_the_formula_counts_rounds_that_wait_and_values_that_were_added() -> None:

@@ -60,7 +60,13 @@ def batch(events: list[Event], kind: str) -> Events:
 
 
 def forecaster(kind: str, **settings: Any) -> sc.Forecaster:
-    settings = {"seed": 3, "identity": "k", "max_pending": 40, "stand_back": kind == "Groups", **settings}
+    settings = {
+        "seed": 3,
+        "identity": "k",
+        "max_pending": 40,
+        "protect": "loss" if kind == "Groups" else "nothing",
+        **settings,
+    }
     if kind == "features":
         return sc.Forecaster(sc.Mean(), sc.Linear(4), hint=sc.OnlineRegression(n_features=2), **settings)
     if kind == "Groups":

@@ -45,7 +45,7 @@ class Scene:
         """The forecasts, and what the forecaster then says of itself."""
         model = self.forecaster
         late = model.lateness()
-        counts = [model.n_rounds, model.n_pending, late.n_late, float(late.standing_back)]
+        counts = [model.n_rounds, model.n_pending, late.n_late, late.share]
         promise = float(model.guarantee(0.05)) if model.n_rounds else 0.0
         return Played(numbers(*forecasts, counts, [model.error(), promise]))
 
@@ -78,7 +78,7 @@ def in_order(property: str, hint: str, settle: int) -> Played:
 
 def filled_in(property: str, name: str, hint: str) -> Played:
     """Outcomes that are blank at first: some are told later, in pieces, some when they are known, some never."""
-    scene = Scene(property, name, hint, stand_back=name == "Linear")
+    scene = Scene(property, name, hint, protect="loss" if name == "Linear" else "nothing")
     blank = scene.rng.random(T) < 0.3
     waits = blank & (scene.rng.random(T) < 0.8)
     y = np.where(blank, np.nan, scene.y)
@@ -131,7 +131,7 @@ def by_hand(property: str, name: str, hint: str) -> Played:
 
 def many(property: str, hint: str) -> Played:
     """`predict_many` and `update_many`, one batch late."""
-    scene = Scene(property, hint=hint, stand_back=hint == "learned")
+    scene = Scene(property, hint=hint, protect="loss" if hint == "learned" else "nothing")
     values: list[float] = []
     before: tuple[Any, Any] | None = None
     for start in range(0, T, 10):
@@ -172,9 +172,9 @@ def featured(property: str, name: str) -> Played:
     return scene.after(*values)
 
 
-def never_standing_back(property: str, hint: str) -> Played:
+def protecting_nothing(property: str, hint: str) -> Played:
     """Late outcomes, and forecasts that are always the engine's."""
-    scene = Scene(property, hint=hint, stand_back=False)
+    scene = Scene(property, hint=hint, protect="nothing")
     return scene.after(scene.forecaster.run(scene.x, scene.y, scene.hints(slice(0, T)), known=np.arange(T) + 60.0))
 
 
@@ -242,7 +242,7 @@ def runs() -> Runs:
     for p, c in itertools.product(("mean", "quantile"), SHORT):
         yield Run(f"features: {p}, {SHORT[c]}", partial(featured, p, c))
     for p, h in itertools.product(("mean", "quantile"), ("frozen", "learned")):
-        yield Run(f"never standing back: {p}, hint {h}", partial(never_standing_back, p, h))
+        yield Run(f"protecting nothing: {p}, hint {h}", partial(protecting_nothing, p, h))
     for g, frame in itertools.product(groups(), (True, False)):
         name = f"{g} of {'a frame' if frame else 'records'}"
         for p, h in (("probability", "frozen"), ("mean", "learned")):

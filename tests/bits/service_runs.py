@@ -16,13 +16,13 @@ STREAMS: dict[str, dict[str, Any]] = {
     "plain": {"groups": ["carrier", ["carrier", "origin"]], "seed": 1},
     "quantile": {"property": "quantile", "level": 0.9, "low": -5, "high": 5, "groups": ["carrier"], "seed": 2},
     "learning": {"property": "mean", "hint": "learn", "features": ["hour"], "groups": ["carrier"], "seed": 3}
-    | {"stand_back": False},
+    | {"protect": "nothing"},
     "ordered": {"groups": ["carrier"], "seed": 5, "outcome_order": "forecast", "settle": 20, "monitor": False},
-    "small": {"groups": ["carrier"], "seed": 6, "pending": 20, "stand_back": False},
+    "small": {"groups": ["carrier"], "seed": 6, "pending": 20, "protect": "nothing"},
     "watched": {"groups": ["carrier"], "seed": 7, "bins": 11, "monitor": {"tolerance": 0.0, "alpha": 0.9}},
     "clipping": {"property": "expectile", "level": 0.7, "outside": "clip", "group_limit": 4, "seed": 4, "bins": 11}
-    | {"stand_back": False},
-    "never back": {"groups": ["carrier"], "seed": 8, "stand_back": False},
+    | {"protect": "nothing"},
+    "never back": {"groups": ["carrier"], "seed": 8, "protect": "nothing"},
 }
 T = 80
 

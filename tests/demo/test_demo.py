@@ -136,7 +136,7 @@ def test_the_model_learns_from_what_is_known_alone_and_not_from_canceled_flights
     y[:2] = np.nan
     nobody, state = (
         Row(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        OnlineRegression(n_features=2, rates=(flights.RATE,)).start(Mean(), 0),
+        OnlineRegression(n_features=2).start(Mean(), 0),
     )
     known = np.arange(300) + rng.integers(1, 40, 300)
     expected, learned = [], set[int]()

@@ -186,9 +186,8 @@ LEARNED = (0, 0.125, 0.125, "zero", 0.0, 0.1, 0.1, 0.1, 0.1)
 
 
 def engine_of(hint: Any = None, features: Any = None) -> tuple[sc.Forecaster, Any]:
-    """An engine for contexts of length 3, with one open round, and a gate that has room for its book."""
+    """An engine for contexts of length 3, with one open round."""
     forecaster = sc.Forecaster(sc.Mean(), sc.Finite(3), bins=4, levels=2, max_pending=8, hint=hint)
-    forecaster.state.gate.begin(0)
     forecaster._round.make_room()
     forecaster.predict(np.ones(3), features=features)
     kernel: Any = forecaster._engine

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     kernels.backend() == "python", reason="the compiled kernels are not installed, or switched off"
 )
 
-REGRESSIONS = [None, None, sc.OnlineRegression(), sc.OnlineRegression(n_features=2, rates=[1.0, 0.1])]
+REGRESSIONS = [None, None, sc.OnlineRegression(), sc.OnlineRegression(n_features=2, most_full=3)]
 
 
 @st.composite
@@ -80,7 +80,7 @@ def test_both_backends_play_the_same_game(game: Game, played: list[Step | None])
 def test_a_run_in_chunks_while_room_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks end and arrays are replaced in the middle of a run; a hint learns all the while."""
     monkeypatch.setattr(replay, "_CHUNK", 97)
-    twins = Game(sc.Mean(), name, {"hint": sc.OnlineRegression(n_features=1, rates=[0.3])}).twins()
+    twins = Game(sc.Mean(), name, {"hint": sc.OnlineRegression(n_features=1, most_full=2)}).twins()
     step = Step("run", 1, "csr", "some", 500)
     with pytest.warns(sc.GroupsWarning) if name == "Groups" else contextlib.nullcontext():
         one, two = (twin.play(step) for twin in twins)
@@ -109,7 +109,7 @@ def test_weights_have_the_same_bits_everywhere(potential: Potential) -> None:
     evidence.sums[1], evidence.spreads[1] = extremes(potential, 2000)
     t = forecaster.predict({}).round
     case = RoundInputs(Row(np.arange(2000), np.ones(2000)), None, None, None)
-    forecaster._engine.learn(case, Played(1, 0.75, 0.75, "zero", 0.0), Errors(0.0, 0.0, 0.0, 0.0), t)
+    forecaster._engine.learn(case, Played(1, 0.75, 0.75, "zero", 0.0, 0.75), Errors(0.0, 0.0, 0.0, 0.0), t)
     expected = potential.row_weights(evidence.sums[1], float(evidence.counts[1]))
     if expected is None:
         expected = potential.weights(evidence.sums[1], evidence.spreads[1])

@@ -263,7 +263,8 @@ class Watched:
         self.forecaster = forecaster
         self.losses = NaiveShare(forecaster.property)
         self.rounds: list[tuple[tuple[float, float], ...]] = []
-        self.labels: dict[int, float] = {}
+        self.costs: list[tuple[tuple[float, float], ...]] = []
+        """For each rung, the loss of the base, and that of what is shown over it."""
         self.told: set[int] = set()
         self.allowed: list[tuple[float, set[int]]] = [(0.0, set())] * 2
 
@@ -271,28 +272,25 @@ class Watched:
         forecast, t = self.forecaster.predict(x, h), len(self.rounds)
         lower = h if forecast.guided is None else forecast.guided
         self.rounds.append(((h, lower), (lower, forecast.value)))
-        self.labels[t] = y
+        loss, over = self.losses.loss, self.losses.over
+        self.costs.append(tuple((loss(base, y), over(shown, base, y)) for base, shown in self.rounds[-1]))
         for k, (base, shown) in enumerate(self.rounds[-1]):
             if shown != base:
-                totals = self.forecaster.state.shares[k].totals
-                grace = max(2.0 / len(self.told), 0.25 / totals[shares.OCCASIONS])
-                model = sum(self.losses.loss(self.rounds[s][k][0], self.labels[s]) for s in self.told)
-                self.allowed[k] = ((self.forecaster.state.shares[k].budget + grace) * model, self.out() | {t})
+                share = self.forecaster.state.shares[k]
+                grace = max(2.0 / len(self.told), 0.25 / share.totals[shares.OCCASIONS])
+                model = sum(self.costs[s][k][0] for s in self.told)
+                self.allowed[k] = ((share.budget + grace) * model, self.out() | {t})
         return forecast
 
     def out(self) -> set[int]:
         return set(range(len(self.rounds))) - self.told
 
-    def excess(self, k: int, t: int) -> float:
-        base, shown = self.rounds[t][k]
-        return self.losses.over(shown, base, self.labels[t])
-
     def check(self) -> list[float]:
         """What each rung has cost, over what it promises."""
         used = []
         for k, (allowed, out) in enumerate(self.allowed):
-            paid = sum(self.excess(k, t) for t in range(len(self.rounds)))
-            promised = allowed + sum(max(self.excess(k, t), 0.0) for t in out)
+            paid = sum(each[k][1] for each in self.costs)
+            promised = allowed + sum(max(self.costs[t][k][1], 0.0) for t in out)
             assert paid <= promised + 1e-9
             used.append(paid / promised if promised else 0.0)
         return used
@@ -305,6 +303,7 @@ WORLDS = (
     "holds back what costs",
     "never tells what costs",
     "in batches",
+    "beyond the range",
 )
 
 
@@ -312,11 +311,12 @@ def adversarial(world: str, name: str, seed: int, n: int, **options: Any) -> Wat
     """Somebody picks outcomes and delays, at first so that corrections are shown."""
     target, rng = PROPERTIES[name], np.random.default_rng(seed)
     hint = None if seed % 3 == 2 else sc.OnlineRegression()
-    forecaster = sc.Forecaster(target, sc.Finite(2), seed=seed, hint=hint, **options)
+    forecaster = sc.Forecaster(target, sc.Finite(2), seed=seed, hint=hint, outside="clip", **options)
     watched, waiting = Watched(forecaster), list[tuple[int, sc.Forecast, float]]()
     low, high = target.domain
     for t in range(n):
         unit = float(np.clip(0.4 + 0.2 * np.sin(t / 200.0) + 0.05 * rng.normal(), 0.0, 1.0))
+        unit = unit - 0.6 if world == "beyond the range" and t > 500 and t % 3 else unit
         # What is said is seen to be better for a while; then the world does as it likes.
         shift = 0.25 * (-1.0 if world == "turning" and t // 700 % 2 else 1.0)
         chance = float(np.clip(unit + shift, 0.0, 1.0))
@@ -342,7 +342,7 @@ def adversarial(world: str, name: str, seed: int, n: int, **options: Any) -> Wat
     return watched
 
 
-@pytest.mark.parametrize(("world", "name"), crossed(WORLDS, PROPERTIES, of=6))
+@pytest.mark.parametrize(("world", "name"), crossed(WORLDS, PROPERTIES, of=5))
 def test_the_promise_holds_for_every_sequence_of_outcomes_and_delays(world: str, name: str) -> None:
     for seed in range(2):
         watched = adversarial(world, name, 3 * seed + len(name) % 3, 1500)

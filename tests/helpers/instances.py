@@ -138,8 +138,8 @@ LEARNERS: list[Learner] = [GradientDescent(1), GradientDescent(4), Multiplicativ
 HINTS: list[LearningHint] = [
     OnlineRegression(),
     OnlineRegression(n_features=3),
-    OnlineRegression(link="identity"),
-    OnlineRegression(n_features=1, link="logistic", rates=[0.5, 0.1]),
+    OnlineRegression(most_full=1),
+    OnlineRegression(n_features=1, most_full=3),
 ]
 
 OWN = Property(huber, loss=huber_loss, lipschitz=1.0)

@@ -174,7 +174,7 @@ LATE = {"max_pending": 64}
 
 FORECASTERS = {
     "finite": forecaster(sc.Probability(), lambda: sc.Finite(4), **LATE),
-    "named": forecaster(sc.Mean(), lambda: sc.Finite(4), identity="store 7", stand_back=False),
+    "named": forecaster(sc.Mean(), lambda: sc.Finite(4), identity="store 7", protect="nothing"),
     "learning": forecaster(sc.Quantile(0.7), lambda: sc.Linear(4), hint=sc.OnlineRegression(), jitter=0.1),
     "bins": forecaster(sc.Mean(), lambda: sc.Finite(4, potential=PNorm()), bins=20),
     "groups": forecaster(sc.Expectile(0.8), lambda: sc.Groups(["a", ("a", "b"), "z > 0.5"], limit=30), ROWS),

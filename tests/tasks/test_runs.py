@@ -232,7 +232,7 @@ def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: l
     if len(model) > 1:
         sides["before"] = by_hand(both, "lo", "hi")
         assert np.allclose(both["before_lower"], both["lo"], equal_nan=True)
-        assert both["lower"].notna().all()  # the model's widths say how far to go from the first row on
+        assert both["lower"].notna().all()  # the model's own at first
     else:
         assert both["lower"].isna().sum() in range(20, 25)  # what twenty outcomes take, blanks among them
     for row in group_rows(result):
@@ -244,7 +244,9 @@ def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: l
         assert row["rows"] == sides["after"].loc[row["group"], "rows"] or "before" in sides
     assert result.after.loss == pytest.approx(sides["after"].loc["all", "score"])
     covered = sides["after"].loc["store=east", "coverage"]
-    assert abs(covered - 0.9) < 0.06, "a group that the model fails is covered"
+    # The model's own ends are shown until outcomes speak for a correction.
+    most = 0.06 if len(model) < 2 else 0.4 * abs(sides["before"].loc["store=east", "coverage"] - 0.9)
+    assert abs(covered - 0.9) < most, "a group that the model fails is covered"
     everybody = json.loads(to_json(result))["result"]["section_table"][0]
     assert everybody["after"]["coverage"] == pytest.approx(sides["after"].loc["all", "coverage"])
     assert to_json(from_json(to_json(result))) == to_json(result)
@@ -258,7 +260,8 @@ def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
     columns = {"y": unsure * rng.normal(size=N), "f": np.zeros(N), "lo": -unsure, "hi": unsure}
     told, blind = (run(columns, TaskConfig("y"), interval=0.9, p=m, seed=1) for m in (["lo", "hi"], ["f"]))
     assert told.first.means["after"]["score"][0] < 0.85 * blind.first.means["after"]["score"][0]
-    assert all(abs(each.after.groups.mean[0]) < 0.02 for each in (told, blind))
+    assert all(abs(each.after.groups.mean[0]) < 0.04 for each in (told, blind))
+    assert abs(told.before.groups.mean[0]) > 0.2
 
 
 def test_a_unit_only_scales_the_map() -> None:

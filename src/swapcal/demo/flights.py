@@ -26,9 +26,6 @@ _NOBODY = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 # Rows after which the model learns what is known by then: about half an hour of flights.
 _EVERY = 20
 
-# One slow rate: what is learned in one go must not follow the last of it.
-RATE = 0.005
-
 
 def forecasts(
     property: Elicitable, x: Float64Array, y: Float64Array, done: Callable[[int], None] | None, known: IntArray
@@ -37,7 +34,7 @@ def forecasts(
 
     `known` are the rows before which outcomes are known. `done` is called with the number of rows, now and then.
     """
-    state, p = OnlineRegression(n_features=x.shape[1], rates=(RATE,)).start(property, 0), np.empty(len(y))
+    state, p = OnlineRegression(n_features=x.shape[1]).start(property, 0), np.empty(len(y))
     order = np.argsort(np.where(np.isnan(y), len(y), known), kind="stable")
     order = order[~np.isnan(y[order])]
     learned = 0

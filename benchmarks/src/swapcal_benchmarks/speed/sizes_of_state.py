@@ -6,6 +6,7 @@ import numpy as np
 
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
+from swapcal.hints.regression import N_EXPERTS
 from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.properties import Mean
@@ -15,17 +16,17 @@ from swapcal_benchmarks.speed.target_row import TargetRow
 __all__ = ["FILE_EXTRA", "FORMULAS", "array_bytes", "file_bound", "formula", "measure"]
 
 FORMULAS = (
-    ("`Finite`", "8 (C (5 m + 8) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
-    ("`Linear`", "8 (C (3 n + 8) + 2 n)", "n: length of the context; levels do not join a linear class"),
-    ("`Oracle`", "8 (C (k (s + 1) + 2 n + 8) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
-    ("`OnlineRegression`", "8 (K (n + f + 7) + 4 f + 15)", "K experts, 19 by default; f extra features"),
-    ("waiting in `run`", "W (8 (13 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
+    ("`Finite`", "8 (C (6 m + 8) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
+    ("`Linear`", "8 (C (4 n + 8) + 2 n)", "n: length of the context; levels do not join a linear class"),
+    ("`Oracle`", "8 (C (k (s + 1) + 3 n + 8) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
     (
-        "outcomes that are late",
-        "80 R + 8 C m'",
-        "R cohorts of 32 rounds that are out, 4 at first; m' = m once one is late",
+        "`OnlineRegression`",
+        "8 (16 N + 2 F (F - 1) + 4 f + 54)",
+        "f extra features, N = n + f + 3 weights, F of them, 128 at the most, with covariances; K = 11 experts",
     ),
-    ("always", "4 P + 368", "P: four bytes for each forecast that may wait, 1,024 at first, and 46 counters"),
+    ("waiting in `run`", "W (8 (14 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
+    ("shares", "16 (12 B + 337)", "B blocks of rounds, 512 by default"),
+    ("always", "4 P + 176", "P: four bytes for each forecast that may wait, 1,024 at first, and 22 counters"),
 )
 """Part, bytes, and what the letters mean; C is for how many values there is room."""
 
@@ -39,22 +40,23 @@ def formula(forecaster: Forecaster) -> int:
     C, n, m = state.values.capacity, hypotheses.n, hypotheses.n
     if isinstance(hypotheses, Finite):
         m = n + forecaster.rules.levels
-        numbers = C * (5 * m + 8)
+        numbers = C * (6 * m + 8)
     elif isinstance(hypotheses, Oracle):
         copies, length = 1 if hypotheses.learner.odd else 2, len(hypotheses.learner.start())
-        numbers = C * (copies * (length + 1) + 2 * n + 8)
+        numbers = C * (copies * (length + 1) + 3 * n + 8)
     else:
-        numbers = C * (3 * n + 8)
+        numbers = C * (4 * n + 8)
     experts = features = 0
     hint = forecaster.hint
     if isinstance(hint, OnlineRegression):
-        n_rates, features = 9 if hint.rates is None else len(hint.rates), hint.n_features
-        experts = 1 + n_rates * (2 if hint.link is None else 1)
-        numbers += experts * (n + features + 7) + 4 * features + 15
+        experts, features = N_EXPERTS, hint.n_features
+        weights = n + features + 3
+        full = min(weights, hint.most_full)
+        numbers += 16 * weights + 2 * full * (full - 1) + 4 * features + 54
     lines, width = (int(size) for size in state.waiting.indices.shape)
-    waiting = lines * (8 * (13 + 2 * width + features) + 2 * experts)
-    late = 80 * len(state.gate.ring) + (8 * C * m if state.gate.open else 0)
-    return 8 * (numbers + 2 * m) + waiting + late + 4 * len(state.pending.flags) + 368
+    waiting = lines * (8 * (14 + 2 * width + features) + 2 * experts)
+    shares = 16 * (12 * forecaster.rules.blocks + 337)
+    return 8 * (numbers + 2 * m) + waiting + shares + 4 * len(state.pending.flags) + 176
 
 
 def array_bytes(item: Any) -> int:
