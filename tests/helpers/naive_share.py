@@ -345,7 +345,7 @@ def level(observations: list[tuple[float, float]], noise: float, length: float, 
         mean, variance, log_likelihood = 0.0, 0.25, 0.0
         for x, w in observations:
             variance += drift * length
-            if w > 0.0:
+            if w > 0.0 and variance + noise / w > 0.0:
                 spread = variance + noise / w
                 log_likelihood -= 0.5 * (math.log(spread) + (x / w - mean) ** 2 / spread)
                 mean, variance = (
