@@ -1,4 +1,4 @@
-# The only place where commands are written; CI calls `make test`.
+# The only place where commands are written; CI calls `make test` and `make slow`.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -61,7 +61,7 @@ test-python: install
 bits: install
 	$(BIN)/python -W ignore tests/bits/runs.py
 
-# Rates, repeated guarantees and long series of kills: half an hour on two cores, test by test, as some files are long.
+# Rates, repeated guarantees and long series of kills: nine minutes on two cores, test by test, as some files are long.
 # Spark is half a gigabyte and needs Java: CI installs it (`.ci/run`); without it, its tests are skipped.
 slow: install spark
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

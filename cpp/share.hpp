@@ -34,12 +34,13 @@ struct Share {
         kBias, kSaidBias, kBiasSquare, kCross, kSaidSquare, kLossSum, kLossSquare, kRowPairs,
         // The occasion of forecasts that is under way: rows, sum of d, of d^2; whether an outcome came since the last.
         kForecasts, kMove, kMoveSquare, kArrived,
-        // Whether corrections are shown, and since which round that is so; the sum of lags.
-        kOn, kSince, kLag,
+        // Whether corrections are shown, and since which round that is so; the sum of lags; of d times the change of r.
+        kOn, kSince, kLag, kTurn,
         kTotals
     };
     static constexpr int64_t kBins = 72, kGrid = 9, kMostBlocks = 512;
-    static constexpr double kWait = 32.0, kFirstSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25;
+    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5, kFlattest = 0.25;
+    static constexpr int64_t kBlocks = 6;  // that count, before anything is shown
     static constexpr double kDrifts[3] = {0.0, 1e-4, 1e-2};
     static constexpr double kShared[kGrid] = {1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9};
 
@@ -67,8 +68,12 @@ struct Share {
         return b < kBins - 1 ? b : kBins - 1;
     }
 
-    double curve() const {
-        return totals[kDistance] > 0.0 ? totals[kSizes] / totals[kDistance] : 1.0;
+    // The slope of V: at the base, or between base and what was said where that is flatter; `size` is the sum of d^2.
+    double curve(double size) const {
+        double tangent = totals[kDistance] > 0.0 ? totals[kSizes] / totals[kDistance] : 1.0;
+        double secant = size > 0.0 ? totals[kTurn] / size : tangent, least = kFlattest * tangent;
+        secant = secant < least ? least : secant;
+        return secant < tangent ? secant : tangent;
     }
 
     // Before round t, in which `said` would correct `base`: what is shown.
@@ -135,6 +140,7 @@ struct Share {
         b[kVLags] += -r * far;
         totals[kSpent] += shown != base ? losses.loss(shown, z) - loss : 0.0;
         totals[kLag] += double(lag);
+        totals[kTurn] += d * (r - r_said);
         double q = p.kind == PropertyKind::Quantile ? 1.0 - p.level : (base - low) / width;
         q = q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q;
         double hit = q + r < 0.0 ? 0.0 : q + r > 1.0 ? 1.0 : q + r;
@@ -250,7 +256,7 @@ struct Share {
             unknown += b[kN] - b[kKnownOf];
             all += b[kN];
         }
-        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(), out = 0.0;
+        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(tails[0][kSize]), out = 0.0;
         int64_t m = 0;
         double worths[kMostBlocks], rests[kMostBlocks];
         for (int64_t c = 0; c < block; ++c) {
@@ -268,7 +274,7 @@ struct Share {
             worths[c] = b[kWorth] + outside;
             double cost = 0.5 * bend * b[kShown] * open / b[kN] - b[kShares] / b[kN] * outside;
             out += cost > 0.0 ? cost : 0.0;
-            if (open <= 0.5 * b[kN]) m = c + 1;
+            if (open <= kOpen * b[kN]) m = c + 1;
         }
         totals[kOut] = out;
         totals[kShare] = 0.0;
@@ -282,14 +288,14 @@ struct Share {
             sum_w += bend * b[kWeight];
             pairs += b[kPairs];
         }
-        if (counted < 6 || !(sum_w > 0.0)) return;
+        if (counted < kBlocks || !(sum_w > 0.0)) return;
         double slope = sum_x / sum_w, squares = 0.0, most = 1.0;
         for (int64_t c = 0; c < m; ++c) {
             const double *b = blocks + c * kColumns;
             rests[c] = b[kN] > 0.0 ? worths[c] - slope * (bend * b[kWeight]) : 0.0;
             squares += rests[c] * rests[c];
         }
-        for (int64_t g = 2; m / g >= 6 && squares > 0.0; g *= 2) {
+        for (int64_t g = 2; m / g >= kBlocks && squares > 0.0; g *= 2) {
             double together = 0.0;
             for (int64_t part = 0; part < m / g; ++part) {
                 double sum = 0.0;
@@ -304,11 +310,11 @@ struct Share {
         noise = (sharing > noise ? sharing : noise) / sum_w;
         double log_likely[3] = {}, means[3], variances[3], best = 0.0;
         for (int64_t j = 0; j < 3; ++j) {
-            double mu = 0.0, p = kPrior, q = kDrifts[j] * (span / kFirstSpan);
+            double mu = 0.0, p = kPrior, q = kDrifts[j] * (span / kDriftSpan);
             for (int64_t c = 0; c < m; ++c) {
                 p += q;
                 double w = bend * blocks[c * kColumns + kWeight];
-                if (!(w > 0.0) || blocks[c * kColumns + kN] <= 0.0) continue;
+                if (!(w > 0.0) || blocks[c * kColumns + kN] <= 0.0 || !(p + noise / w > 0.0)) continue;
                 double v = p + noise / w, e = worths[c] / w - mu;
                 if (!(v > 0.0)) continue;  // without noise or drift the first block says all
                 log_likely[j] -= 0.5 * (std::log(v) + e * e / v);

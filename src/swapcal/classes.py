@@ -88,7 +88,7 @@ class ClassesForecast(CompositeForecast):
     confidence : float
         The probability that the outcome is `top`, calibrated given itself, the groups and `top`.
     parts : tuple of Forecast
-        One for each class: the raw numbers, each calibrated for its class.
+        One for each class: the raw numbers, and what the engine said of each, calibrated for its class.
     sure : Forecast
         The forecast behind `confidence`.
     round : int
@@ -139,21 +139,17 @@ class _OfClasses(Composite[F]):
         """A row of numbers for each of `n` cases; one with a NaN is none."""
         if hints is None:
             return None, None
-        name, wanted = self.given, (n, self.n_classes)
-        table = inputs.floats(hints, name, "a row of probabilities for each round").astype(np.float64)
-        if table.shape != wanted:
-            raise InvalidInput(
-                f"{name} must have {wanted[1]} numbers for each of the {n} rounds; got shape {table.shape}"
-            )
-        return table, None
+        return inputs.table(hints, self.given, n, self.n_classes, "a row of probabilities for each round"), None
 
 
 class Classes(_OfClasses[ClassesForecast]):
     r"""Probabilities of K classes: one forecaster per class, and one for the confidence in the likeliest.
 
-    What is guaranteed, and of which numbers:
+    Hints are your model's probabilities. The forecaster of each class corrects its probability, and shows the share of
+    the correction that the outcomes so far speak for (`protect`), so a right model is left as it is. What is guaranteed,
+    and of which numbers:
 
-    1. The raw number of each class is swap multicalibrated by itself, with its own `guarantee()`: among the rounds in
+    1. The raw number of each class, as it is shown, is swap multicalibrated by itself, with its own `guarantee()`: among the rounds in
        which class k was given p_k, and in every group, it comes up in a share p_k.
     2. `probabilities` are the raw numbers with what they lack to 1 shared out (`shared_out`). While no number
        is small beside its share, each moves by the same (1 - sum p)/K, whose sum over a group is at most the classes'
@@ -180,6 +176,8 @@ class Classes(_OfClasses[ClassesForecast]):
         Of the draws; None draws one from the system.
     hint : LearningHint, optional
         A model that learns beside each forecaster.
+    protect, budget
+        As for `Forecaster`.
 
     Notes
     -----
@@ -209,6 +207,8 @@ class Classes(_OfClasses[ClassesForecast]):
         seed: int | None = None,
         hint: LearningHint | None = None,
         max_pending: int = 65_536,
+        protect: str = "loss",
+        budget: float | None = None,
     ) -> None:
         super().__init__(max_pending)
         self.n_classes, self.hypotheses = inputs.integer(n_classes, "n_classes", 2), hypotheses
@@ -222,6 +222,7 @@ class Classes(_OfClasses[ClassesForecast]):
         def forecaster(functions: Hypotheses, name: object) -> Forecaster:
             part = seed_for(self.seed, name)
             settings: dict[str, Any] = {"horizon": horizon, "hint": hint, "max_pending": max_pending}
+            settings |= {"protect": protect, "budget": budget}
             return Forecaster(Probability(), functions, seed=part, outside="clip", **settings)
 
         self.forecasters = [forecaster(extended(0), k) for k in range(self.n_classes)]
@@ -444,7 +445,7 @@ class PredictionSet(_OfClasses[ClassSetForecast]):
             seed=seed_for(self.seed, "threshold"),
             hint=OnlineRegression() if learn else None,
             max_pending=max_pending,
-            protect="nothing",  # the hint is a guess of ours
+            protect="nothing",  # who asks for sets asks for coverage, which standing back to the model's would cost
         )
 
     def __repr__(self) -> str:

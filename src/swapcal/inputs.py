@@ -127,6 +127,14 @@ def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def table(values: Any, name: str, n: int, columns: int, wanted: str) -> Float64Array:
+    """A row of so many numbers for each of `n` rounds; they may still be infinite or NaN."""
+    array = floats(values, name, wanted)
+    if array.shape != (n, columns):
+        raise InvalidInput(f"{name} must have {columns} numbers for each of the {n} rounds; got shape {array.shape}")
+    return array
+
+
 def vector(values: Any, name: str, length: int | None = None, *, missing: bool = False) -> Float64Array:
     """A flat array of finite numbers, or of finite numbers and NaN where some may be `missing`."""
     wanted = "a flat sequence of numbers" if length is None else f"a flat sequence of {length} numbers"
@@ -234,6 +242,11 @@ def forecasts(property: Elicitable, p: Float64Array) -> None:
         raise InvalidInput(
             f"forecasts p of {property!r} must be in [{low:g}, {high:g}]; got {wrong!r}: clip them, or set low and high"
         )
+
+
+def inside(property: Elicitable, y: Any, p: Any) -> tuple[Any, Any]:
+    """Labels and forecasts, the end of the range for those outside."""
+    return np.clip(y, property.low, property.high), np.clip(p, *property.domain)
 
 
 def matrix(values: Any, name: str) -> Float64Array:

@@ -194,7 +194,9 @@ class Order:
             heappush(self._ripe, heappop(self._ahead)[1])
         if self.by == "forecast":
             settled = self.front if self.settle is None else issued - self.settle + 1
-            while self.front < settled or self.front in self.gone or self._is_due(self.front, now):
+            if self.front < settled:
+                self.front, self.gone = settled, {t for t in self.gone if t >= settled}
+            while self.front in self.gone or self._is_due(self.front, now):
                 self.gone.discard(self.front)
                 self.front += 1
         outcomes = []

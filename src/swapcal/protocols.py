@@ -208,9 +208,8 @@ class HintState(Protocol):
         y: float,
         said: float | None = None,
         scores: bytes | None = None,
-        lag: int = 0,
     ) -> None:
-        """Learn from a round whose outcome is `y`: the arguments and the answer of `said`, and how many rounds late.
+        """Learn from a round whose outcome is `y`: the arguments and the answer of `said`.
 
         Without an answer, what would be said now counts as said.
         """

@@ -39,7 +39,7 @@ def _coins(y: list[float], p: float, kind: str = EVENT) -> LateStream:
     asked = Quantile(0.9) if kind == QUANTILE else Mean()
     none = np.zeros(n, dtype=np.int64)
     source = LateSource("coins", kind, asked, np.array(y), np.full(n, p), rows, 1, none, TUNING)
-    return LateStream(source, "at once", delayed.at_once(n))
+    return LateStream(source, "at once", delayed.fixed(n, 1))
 
 
 def test_simulations_have_every_delay_in_both_halves() -> None:

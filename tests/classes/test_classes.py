@@ -111,12 +111,36 @@ def test_confidence_in_the_top_class_is_calibrated() -> None:
         rows.append((forecast.confidence, float(label == forecast.top), *x, *np.eye(3)[forecast.top], max(hints)))
         classes.update(forecast, label)
     p, hit, *members, model = np.array(rows).T
-    ours = sc.swap_multicalibration_error(hit, p, np.column_stack(members))
-    n = len(classes.sure.values)  # as many values for the model
+    values = np.array(classes.sure.values)
+    nearest = values[np.abs(p[:, None] - values).argmin(axis=1)]  # where numbers that were shown count
+    ours = sc.swap_multicalibration_error(hit, nearest, np.column_stack(members))
+    n = len(values)  # as many values for the model
     rounded = (np.floor(np.minimum(model, 1.0 - 1e-9) * n) + 0.5) / n
     before = sc.swap_multicalibration_error((sharp.argmax(axis=1) == y).astype(float), rounded, X)
     assert ours < classes.guarantee(0.05)[-1]
     assert ours < before / 5
+
+
+@pytest.mark.parametrize("delay", [1, 500])
+def test_a_right_model_keeps_its_probabilities_and_a_wrong_one_is_corrected(delay: int) -> None:
+    rng = np.random.default_rng(0)
+    n = 10_000
+    right, inside = rng.dirichlet([1.0, 1.0, 1.0], n), rng.random(n) < 0.3
+    y = (right.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    wrong = right * np.where(inside[:, None], [2.5, 1.0, 1.0], 1.0)
+    wrong /= wrong.sum(axis=1, keepdims=True)
+    X = np.column_stack([np.ones(n), inside]).astype(float)
+
+    def ratios(hints: Any) -> list[float]:
+        classes = Classes(3, sc.Finite(2), seed=1, hint=sc.OnlineRegression())
+        shown = classes.run(X, y, hints, known=np.arange(n) + delay)
+        scores = [
+            (-np.log(p[np.arange(n), y]).mean(), np.square(p - np.eye(3)[y]).sum(axis=1).mean()) for p in (shown, hints)
+        ]
+        return [after / before for after, before in zip(*scores, strict=True)]
+
+    assert max(ratios(right)) < 1.0005
+    assert max(ratios(wrong)) < 0.985
 
 
 def test_sets_cover_every_group() -> None:

@@ -148,9 +148,9 @@ def test_weights_multiply_the_functions() -> None:
         sc.Forecaster(sc.Probability(), sc.Finite(4), seed=1).run(X, y, hints),
     )
     team = {"team": np.where(X[:, 0] > 0, "a", "b")}
-    groups = sc.Forecaster(sc.Probability(), sc.Groups(["team"]), seed=1)
+    groups = sc.Forecaster(sc.Probability(), sc.Groups(["team"]), seed=1, protect="nothing")
     half = groups.run(team, y, hints, weights=np.where(np.arange(300) < 200, 0.0, 1.0))
-    fresh = sc.Forecaster(sc.Probability(), sc.Groups(["team"]), seed=1)
+    fresh = sc.Forecaster(sc.Probability(), sc.Groups(["team"]), seed=1, protect="nothing")
     assert not np.array_equal(half, fresh.run(team, y, hints))
     for bad in (-weights, 2.0 * weights / weights.max(), weights[:5]):
         with pytest.raises(sc.InvalidInput):

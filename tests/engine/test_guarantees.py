@@ -53,7 +53,8 @@ def test_no_label_gains_in_expectation(hypotheses: str, hints: str | None) -> No
     """Pathwise, for labels at both ends of the range too: both values of a draw have one evidence point."""
     look = WeightedGain()
     for sought, strategy in zip(("mean", "quantile", "expectile", "moment"), STRATEGIES, strict=False):
-        forecaster, adversary = game(sought, hypotheses, strategy, 250, seed=7, hints=hints, trust=0.0)
+        rules = {"trust": 0.0, "protect": "nothing"}
+        forecaster, adversary = game(sought, hypotheses, strategy, 250, seed=7, hints=hints, **rules)
         play(Watched(forecaster, look), adversary, 250)
     assert look.seen["pair"] > 100
     assert min(look.seen["zero"], look.seen["low"] + look.seen["high"]) > 0
@@ -195,7 +196,7 @@ def test_a_trusted_value_passes_its_allowance_by_one_step_only(
     """
     trust, seen = 0.25, 0
     step = {"AdaNormalHedge": 1.0 / 3.0, "Exponential": 0.5, "Squint": 0.25}[type(potential).__name__]
-    forecaster = Forecaster(Mean(), Finite(3, potential=potential), seed=6, trust=trust)
+    forecaster = Forecaster(Mean(), Finite(3, potential=potential), seed=6, trust=trust, protect="nothing")
     for hints in ("constant", "random"):
         for each in rounds(forecaster, AntiHint(Arena(signed(3, seed=6), hints=hints, seed=6)), 400):
             if each.forecast.kind == "trusted":

@@ -109,7 +109,7 @@ def test_weights_have_the_same_bits_everywhere(potential: Potential) -> None:
     evidence.sums[1], evidence.spreads[1] = extremes(potential, 2000)
     t = forecaster.predict({}).round
     case = RoundInputs(Row(np.arange(2000), np.ones(2000)), None, None, None)
-    forecaster._engine.learn(case, Played(1, 0.75, 0.75, "zero", 0.0), Errors(0.0, 0.0, 0.0, 0.0), t)
+    forecaster._engine.learn(case, Played(1, 0.75, 0.75, "zero", 0.0, 0.75), Errors(0.0, 0.0, 0.0, 0.0), t)
     expected = potential.row_weights(evidence.sums[1], float(evidence.counts[1]))
     if expected is None:
         expected = potential.weights(evidence.sums[1], evidence.spreads[1])

@@ -108,9 +108,10 @@ def row_of(forecast: Forecast) -> Row:
 
 def branches(forecaster: Forecaster, forecast: Forecast) -> list[tuple[int, float]]:
     """Every outcome of the draw as (slot of the value, probability)."""
+    said = forecast.value if forecast.said is None else forecast.said
     return [
         (forecaster.state.values.find(value), probability)
-        for value, probability in ((forecast.value, forecast.probability), (forecast.other, 1.0 - forecast.probability))
+        for value, probability in ((said, forecast.probability), (forecast.other, 1.0 - forecast.probability))
         if probability > 0.0
     ]
 
@@ -186,7 +187,7 @@ def measured(n_seeds: int = 3) -> list[Ratio]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", sc.AtomsWarning)
                 forecaster.run(x / np.sqrt(N_GROUPS) if linear else x, y, model if hint == "given" else None)
-            totals += forecaster.error(), float(forecaster.guarantee(DELTA))
+            totals += forecaster.error(said=True), float(forecaster.guarantee(DELTA, said=True))
         found.append(Ratio(name, hypotheses, hint, *(totals / n_seeds).tolist()))
     return found
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swapcal as sc
+from swapcal.engine import kernels
 from swapcal.intervals import (
     Interval,
     IntervalForecast,
@@ -160,6 +161,76 @@ def test_linear_classes_work_too() -> None:
     assert abs(np.mean((q[:, 0] <= y) & (y <= q[:, 1])) - 0.8) < 0.06
 
 
+def own_quantiles(bias: float, n: int = 6000) -> tuple[Any, Any, Any]:
+    """Outcomes of known spread, and a model's 0.05, 0.5 and 0.95 quantiles, off by so many deviations in one group."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([np.ones(n), rng.random(n) < 0.3]).astype(float)
+    middle, deviation = rng.normal(0.0, 3.0, n), np.exp(rng.normal(0.0, 0.5, n))
+    right = middle[:, None] + np.outer(deviation, [-1.645, 0.0, 1.645])
+    return X, middle + deviation * rng.normal(size=n), right + (bias * deviation * X[:, 1])[:, None]
+
+
+def pinball(y: Any, q: Any, levels: Any) -> float:
+    return float((((y[:, None] <= q) - levels) * (q - y[:, None])).mean())
+
+
+@pytest.mark.parametrize("delay", [1, 400])
+def test_quantiles_of_a_model_are_left_if_right_and_corrected_if_not(delay: int) -> None:
+    levels = np.array([0.05, 0.5, 0.95])
+    known = np.arange(6000) + delay
+    X, y, right = own_quantiles(0.0)
+    shown = Quantiles(levels, sc.Finite(2), seed=1).run(X, y, right, known=known)
+    assert pinball(y, shown, levels) < 1.002 * pinball(y, right, levels)
+    X, y, wrong = own_quantiles(0.8)
+    quantiles = Quantiles(levels, sc.Finite(2), seed=1)
+    shown = quantiles.run(X, y, wrong, known=known)
+    assert pinball(y, shown, levels) < 0.96 * pinball(y, wrong, levels)
+    inside = X[:, 1] == 1.0
+    off = np.abs((y[:, None] <= shown)[inside].mean(axis=0) - levels)
+    assert off.sum() < 0.4 * np.abs((y[:, None] <= wrong)[inside].mean(axis=0) - levels).sum()
+    assert (np.diff(shown, axis=1) >= 0.0).all()
+    if delay == 1:
+        totals = np.abs(((y[:, None] <= shown) - levels)[20:][inside[20:]].sum(axis=0))
+        assert (totals < quantiles.miscoverage(0.05)).all()
+
+
+def test_quantiles_of_a_model_in_python_and_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, hints = own_quantiles(0.8, 900)
+    hints[5::50] = np.nan
+    hints[3::40] = hints[3::40, ::-1]  # out of order
+    compiled = Quantiles([0.05, 0.5, 0.95], sc.Finite(2), seed=1)
+    shown = compiled.run(X, y, hints)
+    assert (np.diff(shown[20:], axis=1) >= 0.0).all()
+    assert compiled.n_crossed > 0
+    assert np.array_equal(shown[3], hints[3, ::-1])  # until twenty outcomes are known
+    monkeypatch.setattr(kernels, "native", None)
+    assert np.array_equal(Quantiles([0.05, 0.5, 0.95], sc.Finite(2), seed=1).run(X, y, hints), shown)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_several_steps_ahead_of_a_model(exact: bool) -> None:
+    """The ends that are given reach each step's interval, which learns them when they are known, as it would alone."""
+    X, y, q = own_quantiles(0.8, 900)
+    ends = q[:, [0, 2]]
+    ahead: MultiHorizon[IntervalForecast] = MultiHorizon(
+        lambda step, turn: Interval(0.9, sc.Finite(2), seed=step), steps=2, exact=exact
+    )
+    late, n = 7, 890
+    shown = np.empty((n, 2, 2))
+    for t in range(n):
+        steps = (t, t + 1)
+        shown[t] = [each.values for each in ahead.predict(X[[*steps]], ends[[*steps]])]
+        ahead.update(float(y[t]), known=float(t + 1 + late))
+    alone = Interval(0.9, sc.Finite(2), seed=1)
+    assert np.array_equal(alone.run(X[:n], y[:n], ends[:n], known=np.arange(n) + 1.0 + late), shown[:, 0])
+    share = alone._ends[0].state.shares[0]
+    assert share.now > 0.0
+    if not exact:
+        second = Interval(0.9, sc.Finite(2), seed=2)
+        again = second.run(X[1 : n + 1], y[1 : n + 1], ends[1 : n + 1], known=np.arange(n) + 2.0 + late)
+        assert np.array_equal(again, shown[:, 1])
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_several_steps_ahead(exact: bool) -> None:
     rng = np.random.default_rng(0)
@@ -196,6 +267,10 @@ def test_scores_and_wrong_arguments() -> None:
         (lambda: interval.update(interval.predict([1.0]), -1.0), "outside"),
         (lambda: PredictiveDistribution([0.5, 0.4], [1.0, 2.0]), "increasing"),
         (lambda: group_coverage([True], [[1], [0]]), "one row for each"),
+        (lambda: interval.predict([1.0], [0.0, 1.0]), "in all rounds one number for each level"),
+        (lambda: Interval(0.9, sc.Finite(1)).predict([1.0], [0.0, 1.0, 2.0]), "2 numbers"),
+        (lambda: Interval(0.9, sc.Finite(1)).predict([1.0], [0.0, 1.0], unit=2.0), "a unit goes with a single hint"),
+        (lambda: Interval(0.9, sc.Finite(1)).run([[1.0]], [1.0], [[0.0]]), "2 numbers for each"),
         (lambda: MultiHorizon(lambda step, turn: interval, steps=2).predict([[1.0]]), "2 contexts"),
     ]
     for call, sentence in wrong:

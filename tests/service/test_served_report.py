@@ -43,7 +43,7 @@ def test_the_result_is_that_of_the_cases(registry: Registry) -> None:
     _biased(registry, "late", 2000)
     stream = registry.get("late")
     events = list(registry.store.events("late", 0))
-    cases = learned_cases(events, stream.spec, stream.groups.n, stream.identity)
+    cases = learned_cases(events, stream.groups.n, stream.identity)
     assert cases is not None
     status = stream.status()
     result = recorded_result("late", stream.spec, stream.groups, cases, msgspec.structs.asdict(status))
@@ -57,9 +57,9 @@ def test_the_result_is_that_of_the_cases(registry: Registry) -> None:
     assert {"carrier=A", "carrier=B"} <= off
     assert result.before.groups.mean[result.first.groups.index("carrier=A")] == pytest.approx(-0.3, abs=0.05)
     assert result.after.swap_error < 0.5 * result.before.swap_error
-    half = learned_cases(events[len(events) // 2 :], stream.spec, stream.groups.n, stream.identity)
+    half = learned_cases(events[len(events) // 2 :], stream.groups.n, stream.identity)
     assert len(half.y) < len(cases.y)
-    assert learned_cases([one for one in events if not one.is_outcome], stream.spec, 3, stream.identity) is None
+    assert learned_cases([one for one in events if not one.is_outcome], 3, stream.identity) is None
 
 
 @pytest.mark.slow

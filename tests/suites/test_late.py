@@ -36,6 +36,7 @@ MODELS: dict[str, Callable[..., Any]] = {
     "quantile": lambda **settings: sc.Forecaster(sc.Quantile(0.8), sc.Finite(3), seed=3, jitter=0.01, **settings),
     "quantiles": lambda **settings: sc.Quantiles([0.2, 0.5, 0.9], sc.Finite(3), seed=4, **settings),
     "interval": lambda **settings: sc.Interval(0.8, sc.Finite(3), seed=5, **settings),
+    "quantiles of a model": lambda **settings: sc.Quantiles([0.2, 0.5, 0.9], sc.Finite(3), seed=8, **settings),
     "classes": lambda **settings: sc.Classes(3, sc.Finite(3), seed=6, **settings),
     "prediction set": lambda **settings: sc.PredictionSet(0.8, 3, sc.Finite(3), seed=7, **settings),
 }
@@ -51,9 +52,11 @@ def stream(name: str, n: int = 120, seed: int = 0) -> Stream:
     if name in ("classes", "prediction set"):
         hints: Any = rng.dirichlet([2.0, 1.0, 0.5], n)
         y = rng.integers(0, 3, n).astype(float)
-    elif name in ("quantiles", "interval"):
+    elif name in ("quantiles", "interval", "quantiles of a model"):
         hints = rng.normal(20.0, 5.0, n)
         y = hints + rng.normal(size=n) * (1.0 + 2.0 * x[:, 1])
+        if name == "quantiles of a model":
+            hints = hints[:, None] + np.where(rng.random((n, 1)) < 0.1, np.nan, [-0.8, 0.0, 1.3])
     else:
         hints = rng.uniform(0.1, 0.9, n)
         y = np.clip(hints + 0.2 * (x[:, 1] - 0.5) + 0.2 * rng.normal(size=n), 0.0, 1.0)

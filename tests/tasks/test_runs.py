@@ -58,11 +58,12 @@ def test_forecasts_are_those_of_the_forecaster(tmp_path: Path, holes: bool) -> N
     w = np.where(t % 5 == 0, 0.0, 1.0 + t % 3) if holes else np.ones(1500)
     if holes:
         columns |= {"y": np.where(t % 3 == 1, np.nan, columns["y"]), "p": np.where(t % 4 == 1, np.nan, columns["p"])}
-    settings: dict[str, Any] = {"seed": 5, "weight": "w" if holes else None}
+    protect = "loss" if holes else "nothing"
+    settings: dict[str, Any] = {"seed": 5, "weight": "w" if holes else None, "protect": protect}
     result = run(columns | {"w": w}, QUESTION, out=tmp_path / "out.csv", **settings)
     groups = Groups(["g", ("g", "h")], limit=result.config.limit)
     groups.fit({name: columns[name][:500] for name in "gh"})
-    forecaster = sc.Forecaster(sc.Mean(), groups, horizon=1500, seed=5)
+    forecaster = sc.Forecaster(sc.Mean(), groups, horizon=1500, seed=5, protect=protect)
     x, y, p = {name: columns[name] for name in "gh"}, columns["y"], columns["p"]
     # A row of no weight teaches nothing, and is forecast as if it counted.
     taught, shares = np.where(w > 0, y, np.nan), np.where(w > 0, w / w.max(), 1.0)
@@ -160,10 +161,11 @@ def test_a_sharp_hint_gets_a_finer_grid_and_keeps_its_loss() -> None:
     truth = 0.5 + 0.4 * np.tanh(np.cumsum(rng.normal(0.0, 0.03, 6_000)))
     columns = {"y": truth + 0.01 * rng.normal(size=6_000), "p": truth, "g": np.where(np.arange(6_000) % 2, "a", "b")}
     question = TaskConfig("y", "p", groups=["g"], low=-0.1, high=1.1)
-    usual, finer = (run(columns, question, bins=bins, seed=1) for bins in (15, None))
+    asked = ((15, "nothing"), (None, "nothing"), (15, "loss"))
+    usual, finer, shared = (run(columns, question, bins=bins, protect=each, seed=1) for bins, each in asked)
     assert (finer.config.bins or 0) > 30 > 15 == usual.config.bins
-    ratios = [each.change.after / each.change.before for each in (usual, finer) if each.change is not None]
-    assert ratios[1] < 1.05 < 1.5 < ratios[0]
+    ratios = [each.change.after / each.change.before for each in (usual, finer, shared) if each.change is not None]
+    assert ratios[2] < 1.001 < ratios[1] < 1.05 < 1.5 < ratios[0]
 
 
 # Intervals
@@ -230,7 +232,7 @@ def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: l
     if len(model) > 1:
         sides["before"] = by_hand(both, "lo", "hi")
         assert np.allclose(both["before_lower"], both["lo"], equal_nan=True)
-        assert both["lower"].notna().all()  # the model's widths say how far to go from the first row on
+        assert both["lower"].notna().all()  # the model's own at first
     else:
         assert both["lower"].isna().sum() in range(20, 25)  # what twenty outcomes take, blanks among them
     for row in group_rows(result):
@@ -242,7 +244,9 @@ def test_the_numbers_of_intervals_are_those_of_the_file(tmp_path: Path, model: l
         assert row["rows"] == sides["after"].loc[row["group"], "rows"] or "before" in sides
     assert result.after.loss == pytest.approx(sides["after"].loc["all", "score"])
     covered = sides["after"].loc["store=east", "coverage"]
-    assert abs(covered - 0.9) < 0.06, "a group that the model fails is covered"
+    # The model's own ends are shown until outcomes speak for a correction.
+    most = 0.06 if len(model) < 2 else 0.4 * abs(sides["before"].loc["store=east", "coverage"] - 0.9)
+    assert abs(covered - 0.9) < most, "a group that the model fails is covered"
     everybody = json.loads(to_json(result))["result"]["section_table"][0]
     assert everybody["after"]["coverage"] == pytest.approx(sides["after"].loc["all", "coverage"])
     assert to_json(from_json(to_json(result))) == to_json(result)
@@ -256,7 +260,8 @@ def test_a_model_that_knows_where_it_is_unsure_keeps_that_knowledge() -> None:
     columns = {"y": unsure * rng.normal(size=N), "f": np.zeros(N), "lo": -unsure, "hi": unsure}
     told, blind = (run(columns, TaskConfig("y"), interval=0.9, p=m, seed=1) for m in (["lo", "hi"], ["f"]))
     assert told.first.means["after"]["score"][0] < 0.85 * blind.first.means["after"]["score"][0]
-    assert all(abs(each.after.groups.mean[0]) < 0.02 for each in (told, blind))
+    assert all(abs(each.after.groups.mean[0]) < 0.04 for each in (told, blind))
+    assert abs(told.before.groups.mean[0]) > 0.2
 
 
 def test_a_unit_only_scales_the_map() -> None:

@@ -13,6 +13,7 @@ from swapcal.audits.scores import GroupMeans, ScoreSums, Timeline
 from swapcal.audits.summary import ColumnSummary, summarize
 from swapcal.audits.sums import PER_CELL, Part, Positions, Scored, SumTable, Times, added, counted, grown
 from swapcal.errors import InvalidInput
+from swapcal.inputs import inside
 from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, joined, part_of, take_over
 from swapcal.typing import Float64Array, IntArray
@@ -123,7 +124,8 @@ class Column(Stateful):
         Parameters
         ----------
         y, p : array
-            Outcomes and forecasts, in the property's range and domain, none missing.
+            Outcomes and forecasts, none missing. Losses are of these numbers as they are (but for a property of your
+            own, whose loss is asked inside its range alone); all else takes the end of the range for those outside.
         rows, linear : Rows
             Values of the groups and of the coordinates of the linear class, one row a round.
         weights : array, optional
@@ -137,14 +139,17 @@ class Column(Stateful):
         """
         if not len(y):
             return np.zeros(0)
+        given, (y, p) = (y, p), inside(self.property, y, p)
+        given = given if self.property.kernel["property"] else (y, p)
         self.audit.update_many(y, p, rows, weights=weights)
         if self.linear is not None:
             self.linear.update_many(y, p, linear, weights=weights)
-        losses = np.asarray(self.property.loss(p, y), dtype=np.float64)
+        losses = np.asarray(self.property.loss(given[1], given[0]), dtype=np.float64)
         v = np.asarray(self.property.identification(self.audit.rounded(p), y), dtype=np.float64)
         w = np.ones(len(y)) if weights is None else weights
-        still = np.zeros(len(y)) if self.constant is None else w * np.asarray(self.property.loss(self.constant, y))
-        terms = np.column_stack([w, w * losses, w * v * v, w * y, w * y * y, still])
+        told = given[0]
+        still = np.zeros(len(y)) if self.constant is None else w * np.asarray(self.property.loss(self.constant, told))
+        terms = np.column_stack([w, w * losses, w * v * v, w * told, w * told * told, still])
         # From left to right, so that the last digit depends neither on threads nor on where rounds are cut into calls.
         self._totals = np.cumsum(np.vstack([self._totals, terms]), axis=0)[-1]
         scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)

@@ -124,7 +124,7 @@ class TaskCommand(TyperCommand):
 
 @configured(
     "y p groups categories linear property interval classes low high positive weight learn horizon time known delay "
-    "order later id seed trust levels jitter bins r costs limit by"
+    "order later id seed trust levels jitter bins r costs limit by protect budget"
 )
 def run(
     file: File,

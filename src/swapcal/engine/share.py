@@ -13,12 +13,14 @@ all the margin there is. Where the engine corrects what a hint has learned, one 
 spoils more than it can gain there where outcomes come late.
 
 Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 is -d r, and its curvature w = c d^2,
-with c = mean |r| / mean |y - base| (1 for a mean). Rounds are kept in blocks of 64 in a row, at most `n_blocks` of them
-(then neighbors are added up). Each block has the sum of d r over its known outcomes, and what those that are out are
-worth: as much as known outcomes were that took longer than theirs have, less a standard error, or the worst that is
-plausible where fewer than 30 are known; and the worst for as many as never come. The slope is a local level with a
-drift of 0, 1e-4 or 1e-2 a block, weighed by likelihood; its noise is that between blocks, at least that between groups
-of neighbors, at least what rows of one occasion share.
+with c the slope of V: mean |r| / mean |y - base| (1 for a mean), or the secant of V between base and what was said,
+weighed by d^2, where that is flatter, to a quarter. Rounds are kept in blocks of 64 in a row, at most `n_blocks` of
+them (then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the
+sum of d r over its known outcomes, and what those that are out are worth: as much as known outcomes were that took
+longer than theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the
+worst for as many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
+likelihood; its noise is that between blocks, at least that between groups of neighbors, at least what rows of one
+occasion share.
 
 An *occasion* is all outcomes that are told between two forecasts. Eight or more at once may share a shock. How much
 they share is judged as if the base were right: nine weeks in a row without a hit are impossible for independent rows
@@ -38,7 +40,7 @@ What it promises
 
 docs/guarantees.md has what the theorem of the engine says of what is shown.
 
-Cost: O(1) for each round, and O(n_blocks) every 64 rounds.
+Cost: O(1) for each round, and O(n_blocks) at the beginning of each block.
 """
 
 import math
@@ -54,8 +56,11 @@ from swapcal.typing import Float64Array
 # Outcomes that are known before anything is shown; rounds of a block at first; how many mean sizes of V are plausible
 # for an outcome that is out; rows of an occasion, at least; variance of the slope beforehand.
 WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
-# Blocks that are at least half known, before anything is shown.
-BLOCKS = 6
+# Blocks that count, before anything is shown; the share of outcomes that may be out in one that counts; rounds in which
+# a slope drifts as far as it does.
+BLOCKS, OPEN, DRIFT_SPAN = 6, 0.5, 64.0
+# How much flatter V may be between base and what was said than at the base.
+FLATTEST = 0.25
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -109,8 +114,9 @@ COUNT, SUM, SQUARE, SIZE = range(4)
     ON,
     SINCE,
     LAG,
-) = range(39)
-N_TOTALS = 39
+    TURN,
+) = range(40)
+N_TOTALS = 40
 
 
 class Losses:
@@ -134,14 +140,14 @@ class Losses:
     (0.125, -0.09375)
     """
 
-    __slots__ = ("_own", "_power", "binary", "high", "low", "property", "share", "width")
+    __slots__ = ("_own", "_power", "binary", "level", "low", "property", "share", "width")
 
     def __init__(self, property: Elicitable) -> None:
         kernel: dict[str, Any] = dict(property.kernel)
         self.property, self._own, self._power = property, not kernel["property"], kernel["power"]
         self.low, self.width = kernel["domain_low"], kernel["domain_high"] - kernel["domain_low"]
         # V has two values, whatever the outcomes are.
-        self.binary = kernel["property"] == "Quantile"
+        self.binary, self.level = kernel["property"] == "Quantile", float(kernel["level"])
         self.share = 1.0 if self.binary else 0.5
 
     def point(self, y: float) -> float:
@@ -280,11 +286,12 @@ class Share:
         totals[SIZES] += abs(r)
         totals[SPENT] += spent
         totals[LAG] += lag
+        totals[TURN] += d * (r + v_said)
         self.bins[_bin(float(lag))] += (1.0, worth, worth * worth, d * d)
         block[KNOWN_OF] += 1.0
         block[WORTH] += worth
         block[VS:] += (v, far, far * far, v * far)
-        q = 1.0 - target.kernel["level"] if losses.binary else (base - losses.low) / losses.width
+        q = 1.0 - losses.level if losses.binary else (base - losses.low) / losses.width
         q = min(max(q, 0.0), 1.0)
         # A V of the user's own may go beyond what a hit can be.
         hit = min(max(q + r, 0.0), 1.0)
@@ -351,7 +358,7 @@ class Share:
         totals, known, span = self.totals, float(self.totals[KNOWN]), float(self.totals[SPAN])
         tails, longest = [(0.0, 0.0, 0.0, 0.0)] * (N_BINS + 1), 0.0
         for b in range(N_BINS - 1, -1, -1):
-            tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))  # type: ignore[assignment]
+            tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))
             if longest == 0.0 and tails[b][COUNT] >= 0.1 * known:
                 longest = math.exp2((b + 1) / 3.0)
         rows = self.blocks[:block].tolist()
@@ -362,7 +369,9 @@ class Share:
             unknown += row[N] - row[KNOWN_OF]
             everything += row[N]
         never = unknown / everything if everything > 0.0 else 0.0
-        bend = float(totals[SIZES]) / float(totals[DISTANCE]) if totals[DISTANCE] > 0.0 else 1.0
+        tangent = float(totals[SIZES]) / float(totals[DISTANCE]) if totals[DISTANCE] > 0.0 else 1.0
+        size = tails[0][SIZE]
+        bend = min(max(float(totals[TURN]) / size if size > 0.0 else tangent, FLATTEST * tangent), tangent)
         worths, out, m = [0.0] * block, 0.0, 0
         for c, row in enumerate(rows):
             if row[N] <= 0.0:
@@ -371,7 +380,7 @@ class Share:
             waits = row[N] - row[KNOWN_OF]
             cost = 0.5 * bend * row[SHOWN] * waits / row[N] - row[SHARES] / row[N] * outside
             out += cost if cost > 0.0 else 0.0
-            if waits <= 0.5 * row[N]:
+            if waits <= OPEN * row[N]:
                 m = c + 1
         totals[OUT], totals[SHARE] = out, 0.0
         sum_x = sum_w = pairs = 0.0
@@ -397,7 +406,7 @@ class Share:
         few = 1.0 + usual / float(totals[OCCASIONS])
         noise = max(most * squares, squares + rho * few * variance * pairs) / sum_w
         weights = [bend * row[WEIGHT] if row[N] > 0.0 else 0.0 for row in rows[:m]]
-        mean, deviation = _level(worths, weights, noise, span / SPAN_AT_FIRST, block - m)
+        mean, deviation = _level(worths, weights, noise, span / DRIFT_SPAN, block - m)
         k = mean - self.caution * deviation
         if self.tolerance > 0.0:
             k = self._calibrated(k, variance, rho, few, block * span)
@@ -460,7 +469,8 @@ def _level(worths: list[float], weights: list[float], noise: float, length: floa
         mu, p, q, log_likely = 0.0, PRIOR, drift * length, 0.0
         for worth, w in zip(worths, weights, strict=False):
             p += q
-            if not w > 0.0:
+            # Where nothing varies the slope is known after one block.
+            if not w > 0.0 or not p + noise / w > 0.0:
                 continue
             v, e = p + noise / w, worth / w - mu
             # Without noise or drift the first block says all.

@@ -441,7 +441,7 @@ class RegressionState:
         target, totals = self._property, self._totals
         rounds, norms, errors, sizes, squares, slopes = totals[: SLOPES + 1].tolist()
         v = float(target.identification(said, y))
-        gradients = target.identification(self._low + self._width * look.units[1:], y)
+        gradients: Float64Array = np.asarray(target.identification(self._low + self._width * look.units[1:], y))
         center = float(totals[CENTER])
         v_center = float(target.identification(self._low + self._width * center, y))
         rounds, sizes, squares = rounds + 1.0, sizes + abs(v), squares + v * v
@@ -449,8 +449,8 @@ class RegressionState:
         reach, unit = errors / rounds, (said - self._low) / self._width
         low, high = max(unit - reach, 0.0), min(unit + reach, 1.0)
         if high > low:
-            ends = target.identification(np.array([self._low + self._width * low, self._low + self._width * high]), y)
-            slopes += (float(ends[1]) - float(ends[0])) / (high - low)
+            below, above = (float(target.identification(self._low + self._width * u, y)) for u in (low, high))
+            slopes += (above - below) / (high - low)
 
         self._mixture.learn(apart, v)
         self._inputs.learn(look.features, look.base, len(look.inputs) - self._n_dense, look.squares)

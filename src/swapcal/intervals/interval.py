@@ -31,7 +31,7 @@ class Interval(Quantiles):
         The share c of outcomes to cover.
     hypotheses : Hypotheses
         For whom: `Groups([...])`, `Finite(n)`, ...
-    spread, low, high, horizon, seed, learn, max_pending
+    spread, low, high, horizon, seed, learn, max_pending, protect, budget
         As for `Quantiles`.
 
     Examples
@@ -67,6 +67,8 @@ class Interval(Quantiles):
         seed: int | None = None,
         learn: bool = True,
         max_pending: int = 65_536,
+        protect: str = "calibration",
+        budget: float | None = None,
     ) -> None:
         self.coverage = inputs.level(coverage)
         tail = 0.5 * (1.0 - self.coverage)
@@ -80,19 +82,21 @@ class Interval(Quantiles):
             seed=seed,
             learn=learn,
             max_pending=max_pending,
+            protect=protect,
+            budget=budget,
         )
 
-    def predict(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> IntervalForecast:
+    def predict(self, x: Any, hint: Any = None, *, unit: float | None = None) -> IntervalForecast:
         """The interval for context `x`, around `hint`; opens a round, learns nothing about outcomes.
 
         Parameters
         ----------
         x : array, sequence, mapping or record
             The context, as the class of functions takes it.
-        hint : float, optional
-            Your own model's forecast, in the outcomes' unit.
+        hint : float or two floats, optional
+            Your own model's forecast, in the outcomes' unit, or the ends of its own interval.
         unit : float, optional
-            How far your own model expects this outcome from the hint, as for `Quantiles.predict`.
+            How far your own model expects this outcome from a single hint, as for `Quantiles.predict`.
 
         Returns
         -------
@@ -117,7 +121,7 @@ class Interval(Quantiles):
             A total, of order T^(2/3); divide it by a group's rounds for the error of its coverage.
         """
         lower, upper = self._alone(delta)
-        return upper + self.coverage / (0.5 + 0.5 * self.coverage) * lower
+        return upper + (1.0 if self.own else self.coverage / (0.5 + 0.5 * self.coverage)) * lower
 
 
 # --------

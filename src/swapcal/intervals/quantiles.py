@@ -2,7 +2,8 @@
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +19,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.intervals.forecasts import QuantilesForecast
 from swapcal.properties import Mean, Quantile
-from swapcal.protocols import Hypotheses, Row
+from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.state import Packed, Saved
 from swapcal.typing import Float64Array, Spec
 
@@ -178,6 +179,11 @@ _HEAPS = (
 )
 # Hints keep this far from the ends of a cell.
 _NEAR_END = 0.01
+# Where the model has quantiles of its own: so many of its half-widths from their middle the range of corrections ends;
+# half-widths count from a fiftieth to fifty times the usual distance.
+_REACH, _WIDEST = 10.0, 50.0
+# Positions are at most so far from the middle: their squares can be added up.
+_FARTHEST = 1e9
 
 
 class Quantiles(Composite[QuantilesForecast]):
@@ -196,6 +202,13 @@ class Quantiles(Composite[QuantilesForecast]):
 
     where the two are the quantiles that bound the cell (0 at the ends of the line). `miscoverage(delta)` evaluates
     this: it is of order T^(2/3) in total for every group at once, whatever the outcomes do, if they have a density.
+
+    If your model has quantiles of its own at these levels, give them as hints, one for each level. Then there is no
+    tree: the forecaster of each level corrects the model's quantile, and shows the share of the correction that the
+    outcomes so far speak for (`protect`), so a right model is left as it is. What is shown is put in order. That can
+    only lower the sum of the pinball losses over the levels, whatever the outcome y: it is the sum of (q - y)+, which
+    the order leaves alone, less that of level times (q - y), which is largest in order. `miscoverage` is
+    then the root of rounds times `guarantee` of each level's forecaster, and the rounds that had to be put in order.
 
     Parameters
     ----------
@@ -216,6 +229,8 @@ class Quantiles(Composite[QuantilesForecast]):
         Whether an `OnlineRegression` on the context guides every forecaster.
     max_pending : int
         As for `Forecaster`.
+    protect, budget
+        As for `Forecaster`, where hints are the model's own quantiles: who asks for a quantile asks for coverage.
 
     Notes
     -----
@@ -258,6 +273,8 @@ class Quantiles(Composite[QuantilesForecast]):
         seed: int | None = None,
         learn: bool = True,
         max_pending: int = 65_536,
+        protect: str = "calibration",
+        budget: float | None = None,
     ) -> None:
         super().__init__(max_pending)
         self.levels = tuple(inputs.level(float(level)) for level in levels)
@@ -273,28 +290,31 @@ class Quantiles(Composite[QuantilesForecast]):
         self._warm: list[tuple[float, float | None, float]] = []
         self._contexts = Contexts(hypotheses)
         self._nodes = tree(self.levels)
-        functions = self._contexts.functions
-        # Hints here are guesses of this class and no model's own forecasts: there is nothing to stand back to.
-        settings: dict[str, Any] = {"horizon": horizon, "max_pending": max_pending, "protect": "nothing"}
-        guide = OnlineRegression() if learn else None
-        self._size = Forecaster(
-            Mean(), functions, hint=guide, seed=seed_for(self.seed, "size"), outside="clip", **settings
-        )
-        self._ends = [
-            Forecaster(
-                Quantile(node.share, density=_density(self.levels[node.position])),
-                functions,
-                hint=guide,
-                seed=seed_for(self.seed, node.position),
-                outside="clip",
-                **settings,
-            )
-            for node in self._nodes
-        ]
-        for forecaster in self._ends:
-            # Their labels are positions in cells; outcomes are looked at here.
-            forecaster._round.state.ties.warned = True
+        self.settings: dict[str, Any] = {"horizon": horizon, "learn": learn, "max_pending": max_pending}
+        self.settings |= {"protect": protect, "budget": budget}
+        self.own, self.n_crossed = False, 0
+        self._size = self._forecaster(Mean(), "size")
+        self._ends = self._forecasters()
         self._ties = TieDetector(_HEAPS, "labels, measured from the hint where there is one, are")
+
+    def _forecasters(self) -> list[Forecaster]:
+        """One for each level: for its share of a cell of the tree or, with quantiles of the model, for itself."""
+        targets = [Quantile(level) for level in self.levels]
+        for node in () if self.own else self._nodes:
+            targets[node.position] = Quantile(node.share, density=_density(self.levels[node.position]))
+        forecasters = [self._forecaster(target, k) for k, target in enumerate(targets)]
+        for forecaster in forecasters:
+            # Their labels are positions; outcomes are looked at here.
+            forecaster._round.state.ties.warned = True
+        return forecasters
+
+    def _forecaster(self, target: Elicitable, name: object) -> Forecaster:
+        """A forecaster of positions in [0, 1]."""
+        rules = {name: self.settings[name] for name in ("horizon", "max_pending", "budget")}
+        # In the tree hints are guesses of this class and no model's own forecasts: there is nothing to stand back to.
+        rules |= {"protect": self.settings["protect"] if self.own else "nothing", "outside": "clip"}
+        guide = OnlineRegression() if self.settings["learn"] else None
+        return Forecaster(target, self._contexts.functions, hint=guide, seed=seed_for(self.seed, name), **rules)
 
     def __repr__(self) -> str:
         asked = getattr(self, self.asked)
@@ -317,20 +337,21 @@ class Quantiles(Composite[QuantilesForecast]):
     @property
     def n_rounds(self) -> int:
         """Rounds that have had their outcome, without the first ones that only taught the spread."""
-        return self._ends[0].n_rounds
+        return self._ends[self._nodes[0].position].n_rounds
 
-    def predict(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> QuantilesForecast:
+    def predict(self, x: Any, hint: Any = None, *, unit: float | None = None) -> QuantilesForecast:
         """The quantiles for context `x`, around `hint`; opens a round, learns nothing about outcomes.
 
         Parameters
         ----------
         x : array, sequence, mapping or record
             The context, as the class of functions takes it.
-        hint : float, optional
-            Your own model's forecast, in the outcomes' unit.
+        hint : float or sequence of floats, optional
+            Your own model's forecast, in the outcomes' unit; or its own quantiles, one for each level, in every round.
+            A NaN among these: there are none in this round.
         unit : float, optional
-            How far your own model expects this outcome from the hint, such as its standard error or the half-width of
-            its interval; `spread` is then a multiple of it. What is guaranteed stays the same, as it only scales the
+            How far your own model expects this outcome from a single hint, such as its standard error or the half-width
+            of its interval; `spread` is then a multiple of it. What is guaranteed stays the same, as it only scales the
             map to (0, 1); where it tells certain cases from uncertain ones, intervals are shorter for it.
 
         Returns
@@ -340,11 +361,20 @@ class Quantiles(Composite[QuantilesForecast]):
         """
         return self._play(x, hint, unit, drawn=True)
 
-    def expected(self, x: Any, hint: float | None = None, *, unit: float | None = None) -> Float64Array:
+    def expected(self, x: Any, hint: Any = None, *, unit: float | None = None) -> Float64Array:
         """The quantiles with the mean of the two values that each forecaster would draw from. Changes nothing."""
         return np.array(self._play(x, hint, unit, drawn=False).values)
 
-    def _play(self, x: Any, hint: float | None, unit_given: float | None, *, drawn: bool) -> QuantilesForecast:
+    def _play(self, x: Any, hint: Any, unit_given: float | None, *, drawn: bool) -> QuantilesForecast:
+        own = self.own if hint is None else np.ndim(hint) > 0
+        if own != self.own and (self.own or self.rounds.issued):
+            raise InvalidInput("hints are single numbers in all rounds, or in all rounds one number for each level")
+        if own:
+            if unit_given is not None:
+                raise InvalidInput("a unit goes with a single hint; quantiles of your own have their distance")
+            given = [math.nan] * len(self.levels) if hint is None else hint
+            quantiles = inputs.vector(given, "hint", len(self.levels), missing=True)
+            return self._correct(x, None if np.isnan(quantiles).any() else quantiles.tolist(), drawn=drawn)
         guide = None if hint is None else inputs.real(hint, "hint")
         one = 1.0 if unit_given is None else inputs.number(unit_given, "unit", 1e-300, 1e300)
         context = self._contexts.read(x, guide, learn=drawn)
@@ -355,15 +385,43 @@ class Quantiles(Composite[QuantilesForecast]):
         sized, how_large = _forecast(self._size, context, 0.5, drawn)
         scale = _STRETCH * size_back(how_large, self.spread) * one
         positions, parts = [0.0] * len(self.levels), [sized] * len(self.levels)
-        for node, forecaster in zip(self._nodes, self._ends, strict=True):
+        for node in self._nodes:
             start, stop = _cell(node, positions)
             usual = unit(0.5 * _NORMAL.inv_cdf(self.levels[node.position]), 0.0, 1.0)
             guess = min(max(_inside(usual, start, stop), _NEAR_END), 1.0 - _NEAR_END)
-            parts[node.position], inside = _forecast(forecaster, context, guess, drawn)
+            parts[node.position], inside = _forecast(self._ends[node.position], context, guess, drawn)
             positions[node.position] = _at(inside, start, stop)
         values = tuple(min(max(unit_back(u, center, scale), self.low), self.high) for u in positions)
         number, played = (self._open(), tuple(parts)) if drawn else (-1, ())
         return self.forecast_type(self.levels, values, center, scale, played, sized, one, number)
+
+    def _correct(self, x: Any, quantiles: list[float] | None, *, drawn: bool) -> QuantilesForecast:
+        """Each of the model's quantiles corrected by its forecaster, then all in order; None for none."""
+        middle = None if quantiles is None else 0.5 * quantiles[0] + 0.5 * quantiles[-1]
+        context = self._contexts.read(x, middle, learn=drawn)
+        if drawn and not self.own:
+            self.own = True
+            self._ends = self._forecasters()
+        number = self._open() if drawn else -1
+        if self.spread is None or not self.own:
+            shown = (
+                [self.low if level < 0.5 else self.high for level in self.levels] if quantiles is None else quantiles
+            )
+            return self.forecast_type(self.levels, self._ordered(shown), middle, 0.0, (), None, 1.0, number)
+        hints: list[float | None] = [None] * len(self.levels)
+        center, half = self.middle, self.spread
+        if quantiles is not None and middle is not None:
+            center, half = middle, 0.5 * abs(quantiles[-1] - quantiles[0]) or self.spread
+        scale = _REACH * min(max(half, self.spread / _WIDEST), self.spread * _WIDEST)
+        if quantiles is not None:
+            hints = [_position(q, center, scale) for q in quantiles]
+        played = [_forecast(end, context, hint, drawn) for end, hint in zip(self._ends, hints, strict=True)]
+        values = self._ordered(center + scale * (2.0 * u - 1.0) for _, u in played)
+        parts = tuple(part for part, _ in played) if drawn else ()
+        return self.forecast_type(self.levels, values, center, scale, parts, None, 1.0, number)
+
+    def _ordered(self, values: Iterable[float]) -> tuple[float, ...]:
+        return tuple(min(max(value, self.low), self.high) for value in sorted(values))
 
     def label(self, y: Any) -> float:
         """An outcome that lies in the range."""
@@ -373,14 +431,19 @@ class Quantiles(Composite[QuantilesForecast]):
         return label
 
     def _learn(self, forecast: QuantilesForecast, label: float) -> None:
-        if forecast.size is None or forecast.center is None:
+        if not forecast.parts or forecast.center is None:
             self._warm_up(label, forecast.center, forecast.unit)
             return
         self._ties.add(label if forecast.center == self.middle else label - forecast.center)
+        if forecast.size is None:
+            self.n_crossed += any(a.value > b.value for a, b in pairwise(forecast.parts))
+            for forecaster, part in zip(self._ends, forecast.parts, strict=True):
+                forecaster.update(part, _position(label, forecast.center, forecast.scale))
+            return
         u, positions = unit(label, forecast.center, forecast.scale), [0.0] * len(self.levels)
-        for node, forecaster in zip(self._nodes, self._ends, strict=True):
+        for node in self._nodes:
             start, stop = _cell(node, positions)
-            part = forecast.parts[node.position]
+            forecaster, part = self._ends[node.position], forecast.parts[node.position]
             positions[node.position] = _at(part.value, start, stop)
             if start < u <= stop:
                 forecaster.update(part, _inside(u, start, stop))
@@ -391,9 +454,9 @@ class Quantiles(Composite[QuantilesForecast]):
         self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))
 
     def _forget(self, forecast: QuantilesForecast) -> None:
+        for forecaster, part in zip(self._ends if forecast.parts else (), forecast.parts, strict=True):
+            forecaster.forget(part)
         if forecast.size is not None:
-            for node, forecaster in zip(self._nodes, self._ends, strict=True):
-                forecaster.forget(forecast.parts[node.position])
             self._size.forget(forecast.size)
 
     def _warm_up(self, label: float, center: float | None, one: float) -> None:
@@ -416,8 +479,8 @@ class Quantiles(Composite[QuantilesForecast]):
             One context for each round.
         y : array
             Outcomes; where one is NaN the round is forecast and not learned from.
-        hints : array, optional
-            Your own model's forecasts; NaN for none.
+        hints : array, or array of rounds by levels, optional
+            Your own model's forecasts, or its own quantiles, as in `predict`; NaN for none.
         units : array, optional
             How far it expects each outcome from its forecast, as in `predict`; NaN for no word.
         **late
@@ -431,15 +494,15 @@ class Quantiles(Composite[QuantilesForecast]):
         return self._run(X, y, hints, units, **late)
 
     def _given(self, n: int, hints: Any, features: Any) -> tuple[Any, Any]:
-        columns = ((hints, "hints"), (features, "units"))
-        centers, units = (
-            None if values is None else inputs.vector(values, name, n, missing=True) for values, name in columns
-        )
-        return centers, units
+        units = None if features is None else inputs.vector(features, "units", n, missing=True)
+        if np.ndim(hints) == 2:
+            return inputs.table(hints, "hints", n, len(self.levels), "a row of quantiles for each round"), units
+        return None if hints is None else inputs.vector(hints, "hints", n, missing=True), units
 
     def _case(self, asked: Asked, t: int) -> QuantilesForecast:
-        center, unit = (None if values is None or math.isnan(values[t]) else float(values[t]) for values in asked[1:])
-        return self.predict(sparse.row(asked.rows, t), center, unit=unit)
+        hint, unit = (None if values is None else values[t] for values in asked[1:])
+        guide = hint if isinstance(hint, np.ndarray) else _or_none(hint)
+        return self.predict(sparse.row(asked.rows, t), guide, unit=_or_none(unit))
 
     def miscoverage(self, delta: float = 0.05) -> Float64Array:
         """For every level, what the sum over a group's rounds of 1{y <= q} - level stays below, for all groups at once.
@@ -456,17 +519,17 @@ class Quantiles(Composite[QuantilesForecast]):
             counted.
         """
         alone = self._alone(delta)
-        bounds = np.zeros(len(self.levels))
-        for node, own in zip(self._nodes, alone, strict=True):
+        bounds = np.array(alone)
+        for node in () if self.own else self._nodes:
             below = 0.0 if node.below is None else bounds[node.below]
             above = 0.0 if node.above is None else bounds[node.above]
-            bounds[node.position] = (1.0 - node.share) * below + node.share * above + own
+            bounds[node.position] = (1.0 - node.share) * below + node.share * above + alone[node.position]
         return bounds
 
     def _alone(self, delta: float) -> list[float]:
-        """What each node's own sums stay below, together with probability 1 - delta."""
+        """What each forecaster's own sums stay below, in order, together with probability 1 - delta."""
         share = delta / len(self._ends)
-        return [math.sqrt(f.n_rounds * f.guarantee(share)) if f.n_rounds else 0.0 for f in self._ends]
+        return [self.n_crossed + math.sqrt(f.n_rounds * f.guarantee(share)) if f.n_rounds else 0.0 for f in self._ends]
 
     def to_state(self) -> Saved:
         """What it is made of: the forecasters of the levels and of the spread are parts."""
@@ -476,6 +539,9 @@ class Quantiles(Composite[QuantilesForecast]):
             "low": None if math.isinf(self.low) else self.low,
             "high": None if math.isinf(self.high) else self.high,
             "seed": self.seed,
+            "settings": self.settings,
+            "own": self.own,
+            "crossed": self.n_crossed,
             "middle": self.middle,
             "warm": self._warm,
             "contexts": self._contexts.plain(),
@@ -490,13 +556,14 @@ class Quantiles(Composite[QuantilesForecast]):
         plain, parts = packed.plain, packed.parts
         functions = _hypotheses(plain["contexts"]["hypotheses"], hypotheses)
         names = ("spread", "low", "high", "seed")
-        quantiles = cls(plain[cls.asked], functions, **{name: plain[name] for name in names})
+        quantiles = cls(plain[cls.asked], functions, **{name: plain[name] for name in names}, **plain["settings"])
+        quantiles.own, quantiles.n_crossed = bool(plain["own"]), int(plain["crossed"])
         quantiles.middle = float(plain["middle"])
         quantiles._warm = [(float(y), None if c is None else float(c), float(one)) for y, c, one in plain["warm"]]
         quantiles._contexts = Contexts.from_plain(plain["contexts"], functions)
         quantiles._size = Forecaster.from_bytes(parts["size"])
-        quantiles._ends = [Forecaster.from_bytes(parts[f"level {k}"]) for k in range(len(quantiles._nodes))]
-        quantiles.restore_rounds(plain["rounds"], quantiles._size.rules.max_pending)
+        quantiles._ends = [Forecaster.from_bytes(parts[f"level {k}"]) for k in range(len(quantiles.levels))]
+        quantiles.restore_rounds(plain["rounds"], quantiles.settings["max_pending"])
         return quantiles
 
 
@@ -525,7 +592,16 @@ def _inside(u: float, start: float, stop: float) -> float:
     return min(max(((u - start) / (stop - start) - _MARGIN) / (1.0 - 2.0 * _MARGIN), 0.0), 1.0)
 
 
-def _forecast(forecaster: Forecaster, context: Any, hint: float, drawn: bool) -> tuple[Any, float]:
+def _position(y: float, center: float, scale: float) -> float:
+    """Where a number lies in a range around the center: in [0, 1] if it is at most a scale away."""
+    return 0.5 + 0.5 * min(max((y - center) / scale, -_FARTHEST), _FARTHEST)
+
+
+def _or_none(number: float | None) -> float | None:
+    return None if number is None or math.isnan(number) else float(number)
+
+
+def _forecast(forecaster: Forecaster, context: Any, hint: float | None, drawn: bool) -> tuple[Any, float]:
     """A forecast and its number; or, without drawing, None and the mean of the two numbers."""
     if drawn:
         forecast = forecaster.predict(context, hint=hint)

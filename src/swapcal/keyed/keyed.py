@@ -4,7 +4,7 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast, Number
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
 from swapcal.keyed.store import Store
 from swapcal.protocols import Hypotheses, Row
@@ -28,8 +29,16 @@ def key_text(key: str | int) -> str:
     return json.dumps(key)
 
 
+# Of a key, at most: blocks in the record of its corrections, and weights whose covariances its learning hint keeps. It
+# has few rows, and there are many of them.
+MOST_BLOCKS, MOST_FULL = 64, 32
+
+
 def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses | None = None) -> Forecaster:
     """A forecaster with the template's configuration, and a seed and an identity that follow from its seed and `names`.
+
+    Its state is smaller: the record of corrections keeps 64 blocks at most, an `OnlineRegression` the covariances of
+    its first 32 weights.
 
     Parameters
     ----------
@@ -54,14 +63,17 @@ def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses
     (False, True)
     """
     settings = dict(template.rules.settings())
-    settings["seed"] = seed_for(settings["seed"], *names)
+    settings["seed"], settings["blocks"] = seed_for(settings["seed"], *names), min(settings["blocks"], MOST_BLOCKS)
+    hint = template.hint
+    if type(hint) is OnlineRegression and hint.most_full > MOST_FULL:
+        hint = replace(hint, most_full=MOST_FULL)
     if hypotheses is None:
         own: Any = template.hypotheses
         hypotheses = own
         if hasattr(own, "snapshot"):
             spec = own.spec()
             hypotheses = own.resumed(spec) if hasattr(own, "resumed") else classes.from_spec(spec)
-    return Forecaster(template.property, hypotheses, hint=template.hint, identity=json.dumps(names), **settings)
+    return Forecaster(template.property, hypotheses, hint=hint, identity=json.dumps(names), **settings)
 
 
 def warm_start(forecaster: Forecaster, elder: Forecaster) -> Forecaster:
@@ -283,7 +295,7 @@ class Keyed:
         self.pooled.update(forecast.pooled, y)
         if isinstance(self._functions, Finite):
             own = Row(*_without_levels(forecast.forecast, self._functions.n))
-            self.audit.update(float(y), forecast.value, own)
+            self.audit.update(*inputs.inside(self.template.property, float(y), forecast.value), own)
 
     def expire(self) -> list[Key]:
         """Forget the keys whose time to live is over, in memory and in the store; which ones."""

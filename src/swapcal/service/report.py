@@ -17,6 +17,7 @@ import numpy as np
 
 import swapcal as sc
 from swapcal.forecast import Identity
+from swapcal.inputs import inside
 from swapcal.protocols import Row, Rows
 from swapcal.service.schemas import Problem, StreamStatus
 from swapcal.service.spec import StreamSpec
@@ -47,17 +48,16 @@ class LearnedCases(NamedTuple):
     last: float
 
 
-def learned_cases(events: Iterable[Event], spec: StreamSpec, n_groups: int, identity: Identity) -> LearnedCases | None:
+def learned_cases(events: Iterable[Event], n_groups: int, identity: Identity) -> LearnedCases | None:
     """The outcomes among the events of a stream; None if there is none."""
     rounds: list[tuple[float, float, Row]] = []
     hints, times = list[float](), list[float]()
-    low, high = spec.forecast_property().domain
     for _, is_outcome, row in events:
         if not is_outcome or row.y is None:
             continue
         forecast, hint = row.forecast(identity), row.inputs().used()
-        hints.append(np.nan if hint is None else min(max(hint, low), high))
-        rounds.append((min(max(row.y, spec.low), spec.high), forecast.value, groups_row(forecast, n_groups)))
+        hints.append(np.nan if hint is None else hint)
+        rounds.append((row.y, forecast.value, groups_row(forecast, n_groups)))
         times.append(row.created)
     if not rounds:
         return None
@@ -71,8 +71,9 @@ def recorded_result(
     """The result for a page; `status` is what the stream says of itself, for the page's list of what was asked."""
     kind, audience = spec.forecast_property(), ContextColumns(groups)
     hinted = ~np.isnan(cases.hint)
-    bins = binning(kind, cases.hint[hinted], None) if hinted.any() else None
-    both = ScalarEvaluation(kind, audience, bins, cases.y, hints=cases.hint[hinted] if hinted.any() else None)
+    y, p = inside(kind, cases.y, cases.hint[hinted] if hinted.any() else cases.forecast)
+    bins = binning(kind, p, None)
+    both = ScalarEvaluation(kind, audience, bins if hinted.any() else None, bins, y, hints=p if hinted.any() else None)
     for part in both.parts(np.ones(len(cases.y), dtype=np.bool_)):
         rows = ContextRows(cases.rows, None).part(part)
         weights = None if cases.weights is None else cases.weights[part]
@@ -100,7 +101,7 @@ def _details(spec: StreamSpec, cases: LearnedCases, status: dict[str, Any]) -> I
     yield "first case", time.strftime(moment, time.gmtime(cases.first)) + " UTC"
     yield "last case", time.strftime(moment, time.gmtime(cases.last)) + " UTC"
     yield "outcome_order", spec.outcome_order
-    for field in ("forecasts", "outcomes", "pending", "held", "expired", "forgotten", "late", "share", "alarms"):
+    for field in ("forecasts", "outcomes", "pending", "held", "expired", "forgotten", "late", "mean_share", "alarms"):
         yield f"{field} of the stream", status[field]
 
 
@@ -198,7 +199,7 @@ def make(asked: PageRequest) -> str:
     groups = sc.Groups.from_spec(asked.groups)
     with opened(asked.store) as store:
         events = store.events(asked.name, max(0, asked.seq - LATEST))
-        cases = learned_cases(events, asked.spec, groups.n, Identity(asked.identity, asked.key))
+        cases = learned_cases(events, groups.n, Identity(asked.identity, asked.key))
     if cases is None:
         return NOTHING.replace("{stream}", escape(asked.name))
     status = msgspec.structs.asdict(asked.status)

@@ -125,6 +125,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
             bins=self.bins,
             limit=self.group_limit,
             max_pending=most,
+            protect=self.protect,
+            budget=self.budget,
         )
 
     def forecast_property(self) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 import swapcal as sc
 from swapcal.audits.column import Column
 from swapcal.forecast import Identity
+from swapcal.inputs import inside
 from swapcal.lifecycle import Order
 from swapcal.monitor import Alarm, Monitor
 from swapcal.protocols import Row, Rows
@@ -68,7 +69,8 @@ class GroupMonitor(Stateful):
         waiting, self.waiting = self.waiting, []
         if not waiting:
             return
-        for alarm in self.monitor.update_many(*columns(waiting)):
+        y, p, rows = columns(waiting)
+        for alarm in self.monitor.update_many(*inside(self.monitor.property, y, p), rows):
             self.raised += 1
             self.alarms.append(self._raised(alarm, seq, at))
         del self.alarms[:-ALARMS_KEPT]
@@ -282,8 +284,6 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         len(spec.features),
         seed=0 if spec.seed is None else spec.seed,
         outside=spec.outside,
-        protect=spec.protect,
-        budget=spec.budget,
         identity=sha256(key.digest()).hexdigest()[:16],
     )
     forecaster.rotate_key(key.digest())
@@ -446,10 +446,6 @@ class Stream(Stateful):
 
     def _learn(self, forecast: sc.Forecast, hint: float | None, y: float) -> None:
         self.forecaster.update(forecast, y)
-        if self.spec.outside == "clip":
-            y = min(max(y, self.spec.low), self.spec.high)
-            low, high = self.property.domain
-            hint = None if hint is None else min(max(hint, low), high)
         row = groups_row(forecast, self.groups.n)
         self.scores.add(y, hint, forecast.value, row)
         for monitor, p in zip(self.monitors.values(), (forecast.value, hint), strict=False):

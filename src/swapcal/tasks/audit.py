@@ -22,6 +22,7 @@ from swapcal.audits.sums import Scored, Sums, Times
 from swapcal.decisions import lost
 from swapcal.engine.kernels import row_keys
 from swapcal.errors import DataError, InvalidInput
+from swapcal.inputs import inside
 from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.tables.batch import Batch, Coded, as_number, entries, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
@@ -57,6 +58,7 @@ def discovered(
         numbers = None if clusters is None else clusters.numbers(batch)
         known = ~(np.isnan(y) | np.isnan(p)) & (row_keys(batch.first, batch.n) < rate)
         scored = np.flatnonzero(known)
+        y, p = inside(values.property, y, p)
         v = np.asarray(values.property.identification(p[scored], y[scored]), dtype=np.float64)
         weights = np.ones(len(scored)) if w is None else w[scored]
         ids = batch.first + scored if numbers is None else numbers[scored]
@@ -181,7 +183,7 @@ def audited(
         warnings.warn(unsorted, RangeWarning, stacklevel=2)
     section = evaluation.section(binning=bins.stated, history=evaluation.history())
     command = next_command(passes.name, question, "run") if os.path.isfile(passes.name) else None
-    moved = {"outcomes_outside": values.n_clipped, "forecasts_outside": values.n_clipped_forecasts}
+    moved = {"outcomes_outside": values.n_outside, "forecasts_outside": values.n_forecasts_outside}
     moved["weights_outside"] = values.n_clipped_weights
     acted = evaluation.acted.get("before")
     result = Result.of(
@@ -417,8 +419,9 @@ def _losses(
     y = known_outcomes(question, batch)
     losses = {}
     for model, target in targets.items():
-        p = np.clip(batch.numbers(model), *target.domain)
-        losses[model] = np.asarray(target.loss(p, np.clip(y, target.low, target.high)), dtype=np.float64)
+        p = batch.numbers(model)
+        given = (y, p) if target.kernel["property"] else inside(target, y, p)
+        losses[model] = np.asarray(target.loss(given[1], given[0]), dtype=np.float64)
     weights = None if question.weight is None else raw_weights(batch, question.weight)
     return losses, weights
 
@@ -551,7 +554,7 @@ def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
             y, p = values.labels(batch), values.forecasts(batch, str(question.p))
             both = np.flatnonzero(~np.isnan(y) & ~np.isnan(p))
             x = {name: taken(batch[name], both) for name in groups.columns}
-            column.add(y[both], column.audit.rounded(p[both]), groups.rows(x, len(both)))
+            column.add(y[both], p[both], groups.rows(x, len(both)))
     return column.to_bytes()
 
 
@@ -592,7 +595,6 @@ def merged_result(
         "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
     ]
     if n_bins is not None:
-        left_out.append(f"losses and scores are those of forecasts rounded to the mid-points of {n_bins} bins")
         stated = binning(target, np.zeros(0), n_bins).stated
     edges = getattr(column.functions, "edges", {})
     return Result.of(

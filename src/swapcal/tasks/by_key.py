@@ -28,7 +28,7 @@ from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
 from swapcal.inputs import integer
 from swapcal.intervals.interval import Interval
-from swapcal.keyed.keyed import forecaster_for_key, key_text
+from swapcal.keyed.keyed import MOST_FULL, forecaster_for_key, key_text
 from swapcal.keyed.store import StateStore, Store
 from swapcal.protocols import Hypotheses
 from swapcal.tables.batch import Batch, Coded, Fingerprint, by_value, taken, text
@@ -175,7 +175,9 @@ class KeyModels(NamedTuple):
         if self.task == "interval":
             return Interval(plain.pop("coverage"), functions, **plain)
         learn = plain.pop("learn")
-        return Classes(plain.pop("n_classes"), functions, hint=OnlineRegression() if learn else None, **plain)
+        return Classes(
+            plain.pop("n_classes"), functions, hint=OnlineRegression(most_full=MOST_FULL) if learn else None, **plain
+        )
 
     def load(self, data: bytes) -> Any:
         """The model whose bytes these are."""
@@ -235,7 +237,7 @@ class KeyWorker:
                 p = p[~np.isnan(part.y) & ~np.isnan(p)]
                 if len(p):
                     groups = column.functions.rows(known.contexts, len(p))
-                    column.add(known.y, column.audit.rounded(p), groups, weights=known.more.get("weights"))
+                    column.add(known.y, p, groups, weights=known.more.get("weights"))
         return out
 
     def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], float]:

@@ -102,9 +102,9 @@ class ClassColumns(ColumnReader):
 
     def labels(self, batch: Batch) -> Float64Array:
         """The number of each row's class; NaN where the outcome is missing, or none of the classes."""
-        return self.inside(self.raw(batch))
+        return self.learned(self.raw(batch))
 
-    def inside(self, raw: Float64Array) -> Float64Array:
+    def learned(self, raw: Float64Array) -> Float64Array:
         """Outcomes with NaN for those that are no class."""
         return np.where(raw == STRANGE, np.nan, raw)
 

@@ -9,7 +9,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -142,14 +142,17 @@ class ColumnReader:
     ----------
     low, high : float
         The range of outcomes.
-    n_clipped, n_clipped_weights : int
-        Outcomes and weights so far that were moved to the end of their range.
+    n_outside, n_clipped_weights : int
+        Outcomes outside the range so far, and weights that were moved to its end.
     """
+
+    # What becomes of outcomes and forecasts outside the range.
+    outside: ClassVar[str] = "its loss is that of the number as it is, and its bias that of the nearest end"
 
     def __init__(self, config: TaskConfig, source: str, first: Sequence["Batch"] = ()) -> None:
         self.config, self.source = config, source
         self.low, self.high, self.heaviest = -math.inf, math.inf, 1.0
-        self.n_clipped = self.n_clipped_weights = 0
+        self.n_outside = self.n_clipped_weights = 0
         self._last_time = -math.inf
         if first:
             self._weigh(first)
@@ -160,8 +163,8 @@ class ColumnReader:
         if column is None:
             return None
         raw = raw_weights(batch, column)
-        before = self.n_clipped_weights
-        self.n_clipped_weights += self._outside(raw, 0.0, self.heaviest, batch.rows, column, "weights", before)
+        what = "such weights count as the nearest end" if not self.n_clipped_weights else ""
+        self.n_clipped_weights += self._outside(raw, 0.0, self.heaviest, batch.rows, column, what)
         return np.minimum(raw / self.heaviest, 1.0)
 
     def weighed(self, batch: "Batch") -> dict[str, Float64Array]:
@@ -200,16 +203,17 @@ class ColumnReader:
     def labels(self, batch: "Batch") -> Float64Array:
         """Outcomes of a batch, as they are learned."""
         y = self.raw(batch)
-        self.clipped(batch.rows, y)
-        return self.inside(y)
+        self.look_outside(batch.rows, y)
+        return self.learned(y)
 
-    def inside(self, raw: Float64Array) -> Float64Array:
-        """Outcomes as they are learned: moved into the range, NaN where nothing can be learned from one."""
-        return np.clip(raw, self.low, self.high)
+    def learned(self, raw: Float64Array) -> Float64Array:
+        """Outcomes as they are learned: as the file has them, NaN where nothing can be learned from one."""
+        return raw
 
-    def clipped(self, rows: IntArray, y: Float64Array) -> None:
-        """Count the outcomes, as they are in the file, that are outside the range."""
-        self.n_clipped += self._outside(y, self.low, self.high, rows, self.config.y, "outcomes", self.n_clipped)
+    def look_outside(self, rows: IntArray, y: Float64Array) -> None:
+        """Count the outcomes that are outside the range."""
+        what = self.outside if not self.n_outside else ""
+        self.n_outside += self._outside(y, self.low, self.high, rows, self.config.y, what)
 
     def _weigh(self, batches: Sequence["Batch"]) -> None:
         """Settle the largest weight by the first rows."""
@@ -225,15 +229,13 @@ class ColumnReader:
                 raise DataError(f"all weights in {column} are 0 or missing; leave weight out")
             self.heaviest = heaviest
 
-    def _outside(
-        self, values: Float64Array, low: float, high: float, rows: IntArray, column: str, what: str, before: int
-    ) -> int:
-        """How many entries are outside [low, high]; the first time, a warning."""
+    def _outside(self, values: Float64Array, low: float, high: float, rows: IntArray, column: str, what: str) -> int:
+        """How many entries are outside [low, high]; with a warning, if it says `what` becomes of them."""
         outside = np.flatnonzero((values < low) | (values > high))
-        if len(outside) and not before:
+        if len(outside) and what:
             at, ends = outside[0], f"[{low:g}, {high:g}]"
             cell = f"row {rows[at] + 1} of {self.source} has {values[at]:g} in column {column!r}"
-            warnings.warn(f"{cell}, outside {ends}; such {what} count as the nearest end", RangeWarning, stacklevel=5)
+            warnings.warn(f"{cell}, outside {ends}; {what}", RangeWarning, stacklevel=5)
         return len(outside)
 
     def warn(self, batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> None:
@@ -264,15 +266,15 @@ class Columns(ColumnReader):
         That range.
     stated : str
         Where the range comes from, as a clause.
-    n_clipped, n_clipped_forecasts, n_clipped_weights : int
-        Entries so far that were moved to the end of their range.
+    n_outside, n_forecasts_outside, n_clipped_weights : int
+        Entries so far that are outside their range.
     """
 
     def __init__(
         self, question: TaskConfig, batches: Sequence["Batch"], source: str, survey: "Survey | None" = None
     ) -> None:
         super().__init__(question, source)
-        self.n_clipped_forecasts = 0
+        self.n_forecasts_outside = 0
         if survey is None:
             first = np.concatenate([known_outcomes(question, batch) for batch in batches] or [np.zeros(0)])
             first, rows = first[: question.prefix], f"the first {min(len(first), question.prefix):,} rows"
@@ -310,10 +312,10 @@ class Columns(ColumnReader):
         return self.forecasts(batch, self.config.p)
 
     def forecasts(self, batch: "Batch", column: str) -> Float64Array:
-        """Forecasts of a batch: NaN where there is none, and inside the property's domain."""
-        p, domain, before = batch.numbers(column), self.property.domain, self.n_clipped_forecasts
-        self.n_clipped_forecasts += self._outside(p, *domain, batch.rows, column, "forecasts", before)
-        return np.clip(p, *domain)
+        """Forecasts of a batch, as they are; NaN where there is none."""
+        p, what = batch.numbers(column), self.outside if not self.n_forecasts_outside else ""
+        self.n_forecasts_outside += self._outside(p, *self.property.domain, batch.rows, column, what)
+        return p
 
     def _range(self, seen: "_Outcomes") -> tuple[float, float, str]:
         """Smallest and largest outcome, and where that is from."""

@@ -46,8 +46,8 @@ class TaskConfig:
         Also a property object, whose own range then holds.
     low, high : float, optional
         Where not given: (0, 1) if all outcomes are 0 or 1, else their smallest and largest. An audit looks at all rows
-        for it; a run, which may not know what comes, at the first `prefix` rows, and later outcomes outside are moved
-        to its end, counted, and warned about once.
+        for it; a run, which may not know what comes, at the first `prefix` rows. Later outcomes and forecasts outside
+        are counted, and warned about once: they are scored and shown as they are, and biases take the end of the range.
     weight : str, optional
         Weights are divided by the largest; in a run by that of the first `prefix` rows, and later ones that are larger
         count as much as that one.
@@ -68,6 +68,8 @@ class TaskConfig:
     max_pending : int, optional
         How many rows can wait for their outcomes. None: what the model takes; of a key 64, or 4,096 where they are
         known late.
+    protect, budget
+        As for `Forecaster`.
 
     Examples
     --------
@@ -123,6 +125,14 @@ class TaskConfig:
     cluster: str | None = option("Column by which rows hang together (a day, a person), sorted by it; '' for none.")
     prefix: int = option("Rows at the start that settle range and groups.", 10_000, min=1)
     max_pending: int | None = option("Rows that can wait for their outcomes.", min=1)
+    protect: str = option(
+        "How much of a correction is shown: what outcomes so far speak for (loss), also what repairs the mean or "
+        "coverage beyond chance (calibration), or all of it (nothing).",
+        "loss",
+    )
+    budget: float | None = option(
+        "Share of the model's loss that corrections may cost; 0.002, or 0.01 with --protect calibration.", min=0.0
+    )
 
     def __post_init__(self) -> None:
         from swapcal.inputs import column_names, short_repr
@@ -227,7 +237,7 @@ class TaskConfig:
     def check(self) -> None:
         """Refuse all that needs no file: said now, not after one was opened."""
         from swapcal.decisions import Decisions
-        from swapcal.inputs import level, one_of, role, short_repr
+        from swapcal.inputs import level, number, one_of, role, short_repr
         from swapcal.properties import from_text
 
         if not all(isinstance(name, str) for name in self.linear):
@@ -256,6 +266,9 @@ class TaskConfig:
             if self.has(one) and self.has(other):
                 raise InvalidInput(f"--{one} goes without --{other}: {sentence}")
         one_of(self.order, "order", ("arrival", "forecast"))
+        one_of(self.protect, "protect", ("loss", "calibration", "nothing"))
+        if self.budget is not None:
+            number(self.budget, "budget", 0.0, 1.0)
         if self.order == "forecast" and not self.timed:
             raise InvalidInput("--order forecast is about late outcomes: add --known or --delay")
         if self.delay is not None and parse_delay(self.delay)[1] and self.time is None:
@@ -287,8 +300,8 @@ class TaskConfig:
         from swapcal.forecaster import Forecaster
         from swapcal.hints import OnlineRegression
 
-        names = ("horizon", "r", "bins", "seed", "trust", "jitter", "max_pending")
-        settings = {name: getattr(self, name) for name in names}
+        names = ("horizon", "r", "bins", "seed", "trust", "jitter", "max_pending", "protect", "budget")
+        settings = {"outside": "clip"} | {name: getattr(self, name) for name in names}
         settings["levels"] = self.levels if self.p is not None or self.learns else 0
         settings["hint"] = OnlineRegression(n_features=n_features) if self.learns else None
         settings = {name: value for name, value in {**settings, **own}.items() if value is not None}
@@ -307,7 +320,7 @@ class TaskConfig:
             "learn": self.learns,
             "later": self.later or None,
         }
-        rare = ("interval", "classes", "by", "max_pending", "order")
+        rare = ("interval", "classes", "by", "max_pending", "order", "protect", "budget")
         return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
 
     @classmethod
@@ -348,6 +361,8 @@ _NUMBER = {
     "bins": "each of its forecasters has its own values",
     "trust": "each of its forecasters has a hint of its own",
     "levels": "each of its forecasters has a hint of its own",
+    "protect": "it is about one number beside the model's own",
+    "budget": "it is about one number beside the model's own",
     "r": "its errors are of the power 2",
 }
 _STREAM = "it would be of one stream, and keys have one each"

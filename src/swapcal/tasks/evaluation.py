@@ -15,6 +15,7 @@ from swapcal.audits.sums import Times
 from swapcal.decisions import Decisions
 from swapcal.hypotheses import Groups
 from swapcal.hypotheses.numeric import Numeric
+from swapcal.inputs import inside
 from swapcal.protocols import Elicitable, Rows
 from swapcal.sparse import sliced, stacked, taken
 from swapcal.state import joined, take_over
@@ -70,6 +71,15 @@ def binning(property: Elicitable, p: Float64Array, n_bins: int | None, distinct:
         return Binning(edges, _snapped(shown, edges), stated)
     edges = np.unique(np.concatenate([shown, _quantile_edges(p, N_BINS - N_SHOWN + 1, low, high)]))
     return Binning(edges, shown, f"forecasts were taken together in {len(edges) - 1} bins, denser where they are dense")
+
+
+def binning_by_outcomes(property: Elicitable, y: Float64Array) -> Binning:
+    """How to bin forecasts of which nothing is known but the first outcomes: densely where these are, or evenly."""
+    low, high = property.domain
+    if len(np.unique(y)) > MOST_BIN_VALUES:
+        return binning(property, np.clip(y, low, high), None)
+    edges = np.linspace(low, high, 2 * N_SHOWN + 1)
+    return Binning(edges, edges[::2], f"forecasts were taken together in {2 * N_SHOWN} equal bins")
 
 
 def _balanced(p: Float64Array, edges: Float64Array) -> bool:
@@ -262,7 +272,7 @@ class Evaluation:
         both = np.logical_and.reduce([*there.values()])
         w = None if weights is None else weights[both]
         for which in shown if self.acted else ():
-            self.acted[which].update_many(y[both], shown[which][both], w)
+            self.acted[which].update_many(*inside(self.leading.property, y[both], shown[which][both]), w)
         if len(shown) == 2:
             for k, pairs in enumerate(self.losses.values()):
                 model, ours = (losses[which][k][both[there[which]]] for which in ("before", "after"))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,16 @@ class IntervalColumns(ColumnReader):
     question : TaskConfig
         The outcomes, and their range where that is given.
     model : sequence of str
-        None; a forecast, around which intervals are made; lower and upper ends of the model's own intervals, whose
-        middle is then the forecast; or lower end, forecast, upper end.
+        None; a forecast, around which intervals are made; lower and upper ends of the model's own intervals, which
+        are then corrected, and whose middle counts as the forecast; or lower end, forecast, upper end.
 
     Attributes
     ----------
-    n_clipped, n_crossed : int
+    n_outside, n_crossed : int
         Outcomes outside the range so far, and rows whose lower end lies above the upper.
     """
+
+    outside = "such outcomes count as the nearest end"
 
     def __init__(self, config: TaskConfig, first: Sequence[Batch], source: str) -> None:
         super().__init__(config, source, first)
@@ -70,17 +71,21 @@ class IntervalColumns(ColumnReader):
             raise DataError(f"most rows of {source} have the larger number first in {names}; {way}")
 
     def forecasts(self, batch: Batch) -> tuple[Float64Array | None, dict[str, Float64Array]]:
-        """The model's forecast in a batch, and the ends of its intervals; None and nothing where it has none."""
+        """What the intervals of a batch start from, None for nothing; and what else the model says."""
         numbers = [batch.numbers(name) for name in self.model]
         if self.ends is None:
-            return (numbers[0] if numbers else None), {}
+            return (numbers[0], {"before": numbers[0]}) if numbers else (None, {})
         lower, upper = numbers[0], numbers[-1]
         crossed = lower > upper
         if crossed.any() and not self.n_crossed:
             self.warn(batch, crossed, "has its lower end above the upper; such an interval covers nothing")
         self.n_crossed += int(np.count_nonzero(crossed))
         center = numbers[1] if len(numbers) == 3 else lower + (upper - lower) / 2
-        return center, {"before_lower": lower, "before_upper": upper}
+        return np.column_stack([lower, upper]), {"before": center, "before_lower": lower, "before_upper": upper}
+
+    def learned(self, raw: Float64Array) -> Float64Array:
+        """Outcomes, moved into the range where one was given: intervals keep to it."""
+        return np.clip(raw, self.low, self.high)
 
     def raw(self, batch: Batch) -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
@@ -91,16 +96,8 @@ class IntervalColumns(ColumnReader):
         return y
 
 
-# Widths of the model count from a fiftieth to fifty times its usual one.
-_LEAST, _MOST = 0.02, 50.0
-
-
 class IntervalTask(Task):
-    """A run of intervals around the model's forecast, beside its own intervals.
-
-    Where the model has intervals of its own, half of their width, divided by what it would be for a normal distribution
-    with standard deviation 1, is the unit of each row: certain and uncertain rows stay apart as the model sees them.
-    """
+    """A run of intervals around the model's forecast, or of corrections of its own intervals, beside these."""
 
     doing = "making intervals"
     needs = "an interval needs at least 21 outcomes"
@@ -121,27 +118,16 @@ class IntervalTask(Task):
     def _settle(self, first: Sequence[Batch], saved: Checkpoint | None) -> None:
         config, groups = self.config, self.contexts.groups
         coverage = config.interval or 0.0
-        self._usual = self._usual_unit(first)
-        self._deviations = NormalDist().inv_cdf(0.5 + coverage / 2)
         if saved is not None:
             self.model = Interval.from_bytes(saved.forecaster, hypotheses=groups)
         else:
             settings: dict[str, Any] = {"horizon": config.horizon, "seed": config.seed, "learn": config.learns}
             settings |= {} if config.max_pending is None else {"max_pending": config.max_pending}
-            spread = None if self._usual is None else 1.0
-            self.model = Interval(coverage, groups, spread=spread, low=config.low, high=config.high, **settings)
+            self.model = Interval(coverage, groups, low=config.low, high=config.high, **settings)
         self.evaluation = IntervalEvaluation(self.contexts, coverage, hinted=self.columns.ends is not None)
 
     def _read(self, batch: Batch) -> Inputs:
         return Inputs(batch.rows, self.columns.labels(batch), *self.columns.forecasts(batch))
-
-    def more(self, batch: Batch, inputs: Inputs) -> dict[str, Float64Array]:
-        """How uncertain the model is in each row; its usual width where it has none."""
-        if self._usual is None or not inputs.own:
-            return {}
-        half = (inputs.own["before_upper"] - inputs.own["before_lower"]) / 2
-        half = np.where(half > 0, half, self._usual)  # which a missing one is not, either
-        return {"units": np.clip(half, _LEAST * self._usual, _MOST * self._usual) / self._deviations}
 
     def play(self, inputs: Inputs) -> Float64Array:
         """Forecast rows, learn from them, and score them."""
@@ -155,12 +141,11 @@ class IntervalTask(Task):
 
     def own(self, inputs: Inputs) -> Float64Array | None:
         """The ends of the model's intervals."""
-        return np.column_stack([*inputs.own.values()]) if inputs.own else None
+        return None if self.columns.ends is None else inputs.hints
 
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
-        center = {} if inputs.hints is None else {"before": inputs.hints}
-        return {**center, **inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
+        return {**inputs.own, "lower": forecasts[:, 0], "upper": forecasts[:, 1]}
 
     @property
     def target(self) -> Quantile:
@@ -171,7 +156,7 @@ class IntervalTask(Task):
         return (self.evaluation.section(),)
 
     def _counts(self) -> dict[str, int]:
-        moved = {"outcomes_outside": self.columns.n_clipped, "crossed": self.columns.n_crossed}
+        moved = {"outcomes_outside": self.columns.n_outside, "crossed": self.columns.n_crossed}
         return {"without_interval": self.evaluation.n_early, **moved}
 
     def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
@@ -186,17 +171,6 @@ class IntervalTask(Task):
 
     def _facts(self) -> dict[str, Any]:
         return {"wording": self._wording}
-
-    def _usual_unit(self, first: Sequence[Batch]) -> float | None:
-        """The median half-width of the model in the first rows; None where it has no intervals."""
-        if self.columns.ends is None:
-            return None
-        lower, upper = (
-            np.concatenate([batch.numbers(self.columns.model[at]) for batch in first])[: self.settled]
-            for at in self.columns.ends
-        )
-        widths = (upper - lower)[upper > lower]
-        return float(np.median(widths)) / 2 if len(widths) else None
 
 
 def _whole(ends: Float64Array) -> Float64Array:

@@ -15,7 +15,15 @@ from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
-from swapcal.tasks.evaluation import DELTA, Binning, ContextColumns, ContextRows, Evaluation, binning
+from swapcal.tasks.evaluation import (
+    DELTA,
+    Binning,
+    ContextColumns,
+    ContextRows,
+    Evaluation,
+    binning,
+    binning_by_outcomes,
+)
 from swapcal.tasks.result import Costs, Guarantee, Range, Section
 from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.numbers import guarantee_sentence
@@ -43,15 +51,22 @@ class ScalarTask(Task):
     def _settle(self, first: Sequence[Batch], saved: Checkpoint | None) -> None:
         config, columns = self.config, self.columns
         labels, hints = self._first(first, "labels"), None if config.p is None else self._first(first, "hints")
-        hinted = None if hints is None else hints[~np.isnan(hints)]
+        hinted = None if hints is None else np.clip(hints[~np.isnan(hints)], *columns.property.domain)
         self.jitter = columns.spacing if config.jitter is None else config.jitter
         if self.jitter == 0.0:
             columns.warn_of_heaps()
-        self.binning = None if hinted is None else self._binning(hinted)
-        self.model = self._forecaster(saved)
         known = labels[~np.isnan(labels)]
+        before = None if hinted is None else self._binning(hinted)
+        # What is shown is a share of a correction, and on no grid.
+        shares, after = config.protect != "nothing", before
+        if shares and before is None and config.learns:
+            after = binning_by_outcomes(columns.property, known)
+        self.stated = "" if after is None else after.stated
+        if shares and before is not None:
+            self.stated += ", the model's and swapcal's alike"
+        self.model = self._forecaster(saved)
         self.evaluation = ScalarEvaluation(
-            columns.property, self.contexts, self.binning, known, config.r, hinted, config.costs, late=config.late
+            columns.property, self.contexts, before, after if shares else None, known, config.r, hinted, config.costs
         )
 
     def _resume(self, saved: Checkpoint) -> None:
@@ -123,16 +138,14 @@ class ScalarTask(Task):
         return float(self.model.guarantee(DELTA))
 
     def _sections(self) -> tuple[Section, ...]:
-        stated, history = "" if self.binning is None else self.binning.stated, self.evaluation.history(self._bound)
-        if stated and self.config.late:
-            stated += ", the model's and swapcal's alike, as swapcal may show the model's own"
+        history = self.evaluation.history(self._bound)
         if self._no_guarantee():
             history = replace(history, guarantee=None)
-        return (self.evaluation.section(binning=stated, history=history),)
+        return (self.evaluation.section(binning=self.stated, history=history),)
 
     def _counts(self) -> dict[str, int]:
         columns = self.columns
-        moved = {"outcomes": columns.n_clipped, "forecasts": columns.n_clipped_forecasts}
+        moved = {"outcomes": columns.n_outside, "forecasts": columns.n_forecasts_outside}
         moved["weights"] = columns.n_clipped_weights
         return {f"{name}_outside": n for name, n in moved.items()}
 
@@ -216,8 +229,9 @@ class ScalarEvaluation(Evaluation):
         What is forecast.
     audience : ContextColumns
         For whom.
-    binning : Binning, optional
-        How the hint's forecasts are taken together; None without a hint. Those of swapcal are on a grid already.
+    before, after : Binning, optional
+        How the hint's forecasts are taken together, None without a hint; and those of swapcal, None where they are on a
+        grid already.
     first : array
         The first outcomes, which settle the bins of the outcomes' histograms.
     r : float
@@ -226,30 +240,27 @@ class ScalarEvaluation(Evaluation):
         The first forecasts of the hint, none missing, from which fine bins for AUC are made.
     costs : str, optional
         Of those who act on the forecasts, as `Decisions.parsed` takes them.
-    late : bool
-        Where outcomes come late, swapcal may show numbers of the hint, which are on no grid: both have the same bins.
     """
 
     def __init__(
         self,
         property: Elicitable,
         audience: ContextColumns,
-        binning: Binning | None,
+        before: Binning | None,
+        after: Binning | None,
         first: Float64Array,
         r: float = 2.0,
         hints: Float64Array | None = None,
         costs: str | None = None,
-        *,
-        late: bool = False,
     ) -> None:
         even = np.linspace(*property.domain, N_EVEN + 1)[1:-1]
-        shown = 20 if binning is None else binning.shown
-        bins = binning if late else None
-        sides = {"after": {"": audience.column(property, bins, "swapcal", shown, first=first, fine=even)}}
-        if binning is not None:
+        bins = after if before is None else before
+        shown = 20 if bins is None else bins.shown
+        sides = {"after": {"": audience.column(property, after, "swapcal", shown, first=first, fine=even)}}
+        if before is not None:
             fine = even if hints is None else fine_edges(hints)
-            before = audience.column(property, binning, "the model", shown, first=first, fine=fine)
-            sides = {"before": {"": before}, **sides}
+            model = audience.column(property, before, "the model", shown, first=first, fine=fine)
+            sides = {"before": {"": model}, **sides}
         super().__init__(sides, (property.wording.loss,), r, costs)
 
     def costs(self, costs: str | None) -> Costs | None:

@@ -286,7 +286,7 @@ class Task(ABC):
         if self.waiting is None:
             return
         raw = self._outcomes(batch, inputs.weights)
-        rows = self.waiting.passed(batch, raw, lambda y: np.isnan(self.columns.inside(y)))
+        rows = self.waiting.passed(batch, raw, lambda y: np.isnan(self.columns.learned(y)))
         if len(rows):
             groups = ContextRows(self.contexts.groups.rows(batch, batch.n), None)
             y = np.array([self.waiting.new[row] for row in batch.rows[rows].tolist()])
@@ -301,10 +301,10 @@ class Task(ABC):
             inputs = Inputs.joined(self._come)
             inputs = inputs.taken(self.waiting.order(inputs.numbers))
             rows, raw, here = inputs.numbers, inputs.y, slice(0, n - len(self.waiting.named))
-            inputs = self._as_held(inputs._replace(y=self.columns.inside(raw)))
+            inputs = self._as_held(inputs._replace(y=self.columns.learned(raw)))
             self.scored(inputs, self.model.fill_in(rows, inputs.y, known=inputs.more.get("known")))
             self.n_missing -= here.stop
-            self.columns.clipped(rows[here], raw[here])
+            self.columns.look_outside(rows[here], raw[here])
             self.n_unhinted += self._unhinted_late(inputs.part(here))
         self.waiting.learned()
         return n, self.waiting.sentences(self.window, self.source)

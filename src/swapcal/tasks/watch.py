@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.errors import InvalidInput
+from swapcal.inputs import inside
 from swapcal.monitor import Alarm, Monitor
 from swapcal.tables.batch import Batch
 from swapcal.tables.records import opening
@@ -85,7 +86,7 @@ def watch(
         rows = audience.rows(batch).taken(scored).groups
         ids = None if cluster is None else _texts(batch, cluster, scored)
         before = monitor.n_rows
-        for alarm in monitor.update_many(y[scored], p[scored], rows, clusters=ids):
+        for alarm in monitor.update_many(*inside(values.property, y[scored], p[scored]), rows, clusters=ids):
             at = int(scored[min(max(alarm.rows - before - 1, 0), len(scored) - 1)]) if len(scored) else 0
             yield _told(alarm, batch, at, question, words.noun)
     for alarm in monitor.close():

@@ -137,8 +137,8 @@ _LEFT_OUT = {
     "scalar": {
         "without_outcome": "rows without an outcome, not scored",
         "without_forecast": "rows without a forecast, not scored",
-        "outcomes_outside": "outcomes outside the range, moved to its end",
-        "forecasts_outside": "forecasts outside the range, moved to its end",
+        "outcomes_outside": "outcomes outside the range: losses are of them as they are, biases take its end",
+        "forecasts_outside": "forecasts outside the range: losses are of them as they are, biases take its end",
         "weights_outside": "weights above the largest at the start, cut",
     },
     "interval": {
