@@ -101,6 +101,38 @@ class Handle {
         return nb::make_tuple(play.lower, play.upper, play.p_lower, point, kind, play.phi_lower, play.phi_upper);
     }
 
+    // Twin of Round.expected: the hint in force, NaN for none, and the mean of what would be said, of many contexts.
+    // False where the Python twin must look; changes nothing.
+    bool look(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values, nb::object hints,
+              Vector<double> guides, Vector<double> means) {
+        int64_t n_rows = int64_t(means.shape(0));
+        bool based = !hints.is_none(), alone = runs_alone_ && !(engine_->model && engine_->model->n_features);
+        if (!alone || (!engine_->values().n() && !based && !engine_->model)) return false;
+        checked(indptr, indices, values, n_rows);
+        fits(guides.shape(0) == means.shape(0));
+        const double *given = nullptr;
+        if (based) {
+            auto bases = nb::cast<Vector<const double>>(hints, false);
+            fits(bases.shape(0) == means.shape(0));
+            given = bases.data();
+        }
+        const Values &grid = engine_->values();
+        for (int64_t i = 0; i < n_rows; ++i) {
+            int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
+            int64_t m = engine_->reader.sparse(indices.data() + begin, values.data() + begin, end - begin);
+            bool hinted = based;
+            double hint = based ? given[i] : 0.0;
+            fits(!std::isnan(hint), "a hint must be a number");
+            hint = hint < grid.low ? grid.low : hint > grid.high ? grid.high : hint;
+            Row row = engine_->looked_at(m, nullptr, hinted, hint);
+            Play play = engine_->play(row, hinted, hint);
+            guides.data()[i] = hinted ? hint : std::numeric_limits<double>::quiet_NaN();
+            means.data()[i] = play.lower < 0 ? hint
+                : play.p_lower * grid.by_slot[play.lower] + (1.0 - play.p_lower) * grid.by_slot[play.upper];
+        }
+        return true;
+    }
+
     // Whether the last update has left something to Python: a refinement, the first hint, labels that heap.
     bool due() const { return due_; }
 
@@ -185,12 +217,7 @@ class Handle {
     void run_sparse(Vector<const int64_t> indptr, Vector<const int64_t> indices, Vector<const double> values,
                     Vector<const double> y, nb::object hints, nb::object features, Vector<double> out,
                     Vector<int64_t> progress, nb::object late) {
-        fits(indptr.shape(0) == y.shape(0) + 1 && indices.shape(0) == values.shape(0));
-        for (size_t i = 0; i < y.shape(0); ++i) {
-            int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
-            fits(0 <= begin && begin <= end && end <= int64_t(indices.shape(0)), "indptr must increase");
-            fits(rises(indices.data() + begin, end - begin, engine_->reader.n_own), kPositions);
-        }
+        checked(indptr, indices, values, int64_t(y.shape(0)));
         run({nullptr, indptr.data(), indices.data(), values.data()}, y, hints, features, out, progress, late);
     }
 
@@ -298,6 +325,16 @@ class Handle {
         bool holds = true;
         for (int64_t k = 0; k < m; ++k) holds &= index[k] > last, last = index[k];
         return holds && last < n;
+    }
+
+    void checked(const Vector<const int64_t> &indptr, const Vector<const int64_t> &indices,
+                 const Vector<const double> &values, int64_t n_rows) const {
+        fits(int64_t(indptr.shape(0)) == n_rows + 1 && indices.shape(0) == values.shape(0));
+        for (int64_t i = 0; i < n_rows; ++i) {
+            int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
+            fits(0 <= begin && begin <= end && end <= int64_t(indices.shape(0)), "indptr must increase");
+            fits(rises(indices.data() + begin, end - begin, engine_->reader.n_own), kPositions);
+        }
     }
 
     Row checked(const Vector<const int64_t> &indices, const Vector<const double> &values) {
@@ -506,6 +543,8 @@ inline void bind_engine(nb::module_ &m) {
         .def(nb::init<nb::dict, nb::dict, nb::object, nb::object>(), nb::arg("settings"), nb::arg("arrays"),
              nb::arg("identity"), nb::arg("model").none())
         .def("play", &Handle::play, nb::arg("indices"), nb::arg("values"), nb::arg("hint").none())
+        .def("look", &Handle::look, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("hints").none(),
+             nb::arg("guides").noconvert(), nb::arg("means").noconvert())
         .def("mark", &Handle::mark, nb::arg("forecast"))
         .def("hold", &Handle::hold, nb::arg("held"))
         .def("predict_many", &Handle::predict_many, nb::arg("x"), nb::arg("hints"), nb::arg("features"), nb::arg("made"))

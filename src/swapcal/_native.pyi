@@ -30,6 +30,15 @@ class Engine:
     def play(
         self, indices: IntArray, values: Float64Array, hint: float | None
     ) -> tuple[int, int, float, float | None, str, float, float]: ...
+    def look(
+        self,
+        indptr: IntArray,
+        indices: IntArray,
+        values: Float64Array,
+        hints: Float64Array | None,
+        guides: Float64Array,
+        means: Float64Array,
+    ) -> bool: ...
     def learn(
         self,
         indices: IntArray,

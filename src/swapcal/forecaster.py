@@ -325,6 +325,34 @@ class Forecaster(Stateful):
         with self._turns:
             return self._round.distribution(x, hint, features)
 
+    def expected(self, X: Any, hints: Any = None) -> Float64Array:
+        """The means of what `predict` would draw from, with what is known now. Opens no round and changes nothing.
+
+        Parameters
+        ----------
+        X : array, sparse rows, frame or list of records
+            One context for each number.
+        hints : array, optional
+            Your own model's forecasts.
+
+        Returns
+        -------
+        array
+            The mean of `distribution` for each context; docs/deterministic.md has what it keeps.
+
+        Examples
+        --------
+        >>> import swapcal as sc
+        >>> forecaster = sc.Forecaster(sc.Mean(), sc.Finite(2), seed=1)
+        >>> forecaster.expected([[1, 0], [1, 1]], hints=[0.2, 0.4])
+        array([0.2, 0.4])
+        """
+        n = how_many(X)
+        guides = None if hints is None else self.rules.hint_values(inputs.vector(hints, "hints", n))
+        with self._turns:
+            # A class that reads records would learn its groups from them.
+            return self._round.expected(copy.deepcopy(self.hypotheses).rows(X, n), guides)
+
     def update(self, forecast: Forecast, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each.
 

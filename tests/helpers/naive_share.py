@@ -266,7 +266,10 @@ class NaiveShare:
     def look(self) -> None:
         known, blocks = self.known, self.blocks()
         distance = total([each.distance for each in known])
-        bend = total([abs(each.r) for each in known]) / distance if distance else 1.0
+        tangent = total([abs(each.r) for each in known]) / distance if distance else 1.0
+        size = total([each.round.d**2 for each in known])
+        secant = total([each.round.d * (each.r - each.r_said) for each in known]) / size if size else tangent
+        bend = min(max(secant, 0.25 * tangent), tangent)
         never = self.never(blocks)
         outs = [self.out(b, (self.block - c) * self.span, never) if b.n else 0.0 for c, b in enumerate(blocks)]
         costs = [

@@ -110,17 +110,17 @@ def test_a_held_outcome_that_could_not_be_learned_is_refused_when_it_comes() -> 
         check(StreamSpec(settle=5))
 
 
-@pytest.mark.parametrize("stand_back", [True, False])
-def test_where_outcomes_come_late_a_stream_stands_back_and_says_so(stand_back: bool) -> None:
-    stream = Stream("s", StreamSpec(property="mean", seed=1, stand_back=stand_back))
+@pytest.mark.parametrize("protect", ["loss", "nothing"])
+def test_where_outcomes_come_late_a_stream_shows_the_model_and_says_so(protect: Any) -> None:
+    stream = Stream("s", StreamSpec(property="mean", seed=1, protect=protect))
     made = [*stream.predict([stream.validate({}, 0.4)] * 4)]
     for k in range(8):
         stream.learn(made[k], 0.4, 0.2)
         made += stream.predict([stream.validate({}, 0.4)])
     status = stream.status()
     assert status.late == 8
-    assert status.standing_back == stand_back == bool(status.lateness)
-    assert made[-1].value == 0.4 or not stand_back
+    assert (status.share, bool(status.lateness)) == (0.0, protect == "loss")
+    assert made[-1].value == 0.4 or protect == "nothing"
     again = Stream.from_bytes(stream.to_bytes(), name="s", spec=stream.spec)
     assert again.status() == status
 
@@ -229,9 +229,8 @@ def _late(*, told: bool) -> StreamStatus:
 def test_corrections_are_shown_where_somebody_says_what_will_not_come() -> None:
     """A model that is wrong by 0.25 for a quarter of the cases; outcomes come late, and one in seven never."""
     told, silent = (_late(told=told) for told in (True, False))
-    assert (told.pending, told.standing_back) == (400, False)
-    assert (silent.standing_back, silent.forgotten) == (True, 0)
-    assert told.stood_back < 3000 < 5000 < silent.stood_back
+    assert (told.pending, silent.forgotten) == (400, 0)
+    assert told.mean_share > 0.3 > 2.0 * silent.mean_share
     assert None not in (told.loss_before, told.loss_after)
     assert told.loss_after < 0.99 * told.loss_before  # type: ignore[operator]
 

@@ -392,7 +392,16 @@ def test_every_option_is_in_the_help() -> None:
 def test_every_conflict_is_said_and_names_real_options() -> None:
     values: dict[str, Any] = {"known": "k", "delay": "5", "classes": True, "interval": 0.8, "by": "s", "linear": ("x",)}
     values |= {"low": 0.0, "high": 1.0, "property": "median", "positive": "1", "costs": "1:2", "jitter": 0.1, "bins": 9}
-    values |= {"trust": 0.1, "levels": 3, "r": 1.5, "horizon": 9, "id": "i", "later": True}
+    values |= {
+        "trust": 0.1,
+        "levels": 3,
+        "r": 1.5,
+        "horizon": 9,
+        "id": "i",
+        "later": True,
+        "protect": "loss",
+        "budget": 0.1,
+    }
     for one, other, why in CONFLICTS:
         with pytest.raises(InvalidInput, match="goes without") as error:
             TaskConfig("y", **{one: values[one], other: values[other]})

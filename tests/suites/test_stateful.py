@@ -89,7 +89,7 @@ def test_late_outcomes_marks_and_former_keys_come_along(identity: str | None, en
 
 
 def _late_outcomes_come_along(identity: str | None) -> None:
-    """One that stands back, with rounds that wait; among them some at which it stood back."""
+    """With rounds that wait; among them some of which a share was shown."""
     whole = sc.Forecaster(sc.Probability(), sc.Finite(4), seed=6, identity=identity)
     late = np.arange(HALF) + np.random.default_rng(8).integers(10, 600, HALF)
     whole.run(X[:HALF], Y[:HALF], HINTS[:HALF], known=late)
@@ -97,13 +97,12 @@ def _late_outcomes_come_along(identity: str | None) -> None:
     for key in (b"k" * 16, None):
         whole.rotate_key(key)
     asked = [whole.predict(x, hint=0.1 + 0.01 * i) for i, x in enumerate(X[HALF : HALF + 40])]
-    assert whole.standing_back
     assert any(forecast.said is not None for forecast in asked)
     again = sc.Forecaster.from_bytes(whole.to_bytes())
     (counters, arrays), (own_counters, own_arrays) = again.state.snapshot(), whole.state.snapshot()
     assert counters == own_counters
     assert len(counters["former_keys"]) == 2
-    assert counters["n_cohorts"] > 0 < counters["n_standback"]
+    assert counters["n_blocks1"] > 0 < counters["n_moved"]
     assert all((a.dtype, a.tobytes()) == (own_arrays[k].dtype, own_arrays[k].tobytes()) for k, a in arrays.items())
     stored = [sc.Forecast.from_bytes(forecast.to_bytes()) for forecast in asked]
     for forecaster in (whole, again):
@@ -278,7 +277,7 @@ def test_every_bound_that_is_declared_holds(name: str, monkeypatch: pytest.Monke
             with pytest.raises(StateFileError, match=r"outside of what they can be|contradict"):
                 type(thing).from_bytes(forged(thing.kind, saved, arrays={**saved.arrays, array: changed}))
             n += 1
-    assert n >= (11 if thing.kind == "forecaster" else 2), bounds
+    assert n >= (9 if thing.kind == "forecaster" else 2), bounds
 
 
 @pytest.mark.parametrize("issued", [2**63 - 1, 2**63, 2**62, -1, 10**30, 2.0**61, True, "40", None])

@@ -416,3 +416,20 @@ def test_rows_without_an_outcome_do_not_wait(tmp_path: Path, task: str) -> None:
     parts = (*model.forecasters, model.sure) if task == "classes" else (*model._ends, model._size)
     assert frame["y"].head(1200).isna().sum() > 10
     assert [part.n_pending for part in parts] == [0] * len(parts)
+
+
+def test_a_range_that_moves_clips_nothing(tmp_path: Path) -> None:
+    """Outcomes and right forecasts that move from 50 to 300, behind the rows that settle the range."""
+    rng, n = np.random.default_rng(3), 20_000
+    p = np.where(np.arange(n) < 12_000, 50.0, 300.0) + rng.normal(0.0, 5.0, n)
+    columns = {"y": p + rng.normal(0.0, 10.0, n), "p": p, "g": np.array(["a", "b"])[rng.integers(0, 2, n)]}
+    for more in ({}, {"delay": "500"}):
+        with pytest.warns(RangeWarning, match="its loss is that of the number as it is"):
+            result = run(columns, TaskConfig("y", "p", ["g"], **more), seed=1, out=tmp_path / f"{len(more)}.csv")
+        out = written(tmp_path / f"{len(more)}.csv")
+        np.testing.assert_array_equal(out["before"], p)
+        before, after = (np.mean((columns["y"] - each) ** 2) for each in (p, out["forecast"]))
+        assert (result.before.loss, result.after.loss) == pytest.approx((before, after))
+        assert (result.change.before, result.change.after) == pytest.approx((before, after))  # type: ignore[union-attr]
+        assert after < 1.01 * before
+        assert result.counts.outcomes_outside == result.counts.forecasts_outside == 8000

@@ -22,6 +22,7 @@ from swapcal.hypotheses.oracle import OracleEvidence
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import NODES, SQRT_PI, AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.protocols import Rows
+from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
     from swapcal import _native
@@ -118,6 +119,11 @@ class NativeEngine:
     def play(self, case: RoundInputs) -> Play:
         """As the twin in Python."""
         return Play(*self._kernel.play(case.row.indices, case.row.values, case.hint))
+
+    def look(self, rows: Rows, hints: Float64Array | None, guides: Float64Array, means: Float64Array) -> bool:
+        """As the twin in Python, for all rows at once; False where a hint of one's own must be asked."""
+        optional = None if hints is None else _plain(hints)
+        return self._kernel.look(*(_plain(each) for each in rows), optional, guides, means)
 
     def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> None:
         """As the twin in Python; it adds a value by itself, for which there is room."""

@@ -12,7 +12,7 @@
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,13 +24,14 @@ from swapcal.engine.kernels import uniform
 from swapcal.engine.ledger import RESERVED
 from swapcal.engine.native import NativeEngine, has_kernel
 from swapcal.engine.pending import Chunk, Errors, Played, RoundInputs
-from swapcal.engine.share import Share
+from swapcal.engine.share import Share, corrected
 from swapcal.engine.state import Rules, State
 from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, outright, search, trusted
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.hints import OnlineRegression
-from swapcal.protocols import Row
+from swapcal.protocols import Row, Rows
+from swapcal.sparse import each
 from swapcal.typing import Float64Array
 
 # --------
@@ -104,6 +105,10 @@ class PythonEngine:
             values,
             values.nearest(0.5 * (values.low + values.high) if start is None else start),
         )
+
+    def look(self, rows: Rows, hints: Float64Array | None, guides: Float64Array, means: Float64Array) -> bool:
+        """Fill in the hint in force and the mean of what would be said, where it can; here it is left to the round."""
+        return False
 
     def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> float | None:
         """Evidence at the evidence point, error at the forecast, the hint's own record, and the rounding of a gap."""
@@ -206,20 +211,40 @@ class Round:
         """The forecasts that `predict` would draw from, with their probabilities; changes nothing."""
         look = getattr(self.rules.hypotheses, "peek", self.rules.hypotheses.row)
         case = self.inputs(look(x), *self.rules.given(hint, features))
+        shares, t = self.state.shares, self.state.pending.issued
+        chances: dict[float, float] = {}
+        for value, chance in self._said(case):
+            number = self._show(case, value, lambda k, said, base: corrected(shares[k].at(t), said, base))[1]
+            chances[number] = chances.get(number, 0.0) + chance
+        return chances
+
+    def expected(self, rows: Rows, hints: Float64Array | None) -> Float64Array:
+        """The mean of the `distribution` of each row; changes nothing."""
+        n, learns, t = len(rows.indptr) - 1, self.state.hint is not None, self.state.pending.issued
+        guides, means = np.empty(n), np.empty(n)
+        if not self.engine.look(rows, hints, guides, means):
+            for i, row in enumerate(each(rows)):
+                case = self.inputs(row, None if hints is None else float(hints[i]), None)
+                guides[i] = np.nan if case.hint is None else case.hint
+                means[i] = sum(value * chance for value, chance in self._said(case))
+        if self.rules.protect == "nothing" or (hints is None and not learns):
+            return means
+        first, second = (share.at(t) for share in self.state.shares)
+        base = guides if hints is None else corrected(first, guides, hints) if learns else hints
+        return corrected(second, means, base)
+
+    def _said(self, case: RoundInputs) -> list[tuple[float, float]]:
+        """The values that the engine would draw from in the next round, with their probabilities; changes nothing."""
         values = self.state.values
         if not values.n and case.hint is None:
             start = Values(values.low, values.high)
             start.spread(FIRST)
-            return {start.value(start.nearest(0.5 * (start.low + start.high))): 1.0}
+            return [(start.value(start.nearest(0.5 * (start.low + start.high))), 1.0)]
         play = self.engine.play(case)
         if play.lower == FRESH and case.hint is not None:
-            return {self._show(case, case.hint, copy.deepcopy(self.state.shares))[1]: 1.0}
-        chances: dict[float, float] = {}
-        for slot, chance in ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower)):
-            if chance > 0.0:
-                _, shown = self._show(case, float(values.by_slot[slot]), copy.deepcopy(self.state.shares))
-                chances[shown] = chances.get(shown, 0.0) + chance
-        return chances
+            return [(case.hint, 1.0)]
+        pairs = ((play.lower, play.p_lower), (play.upper, 1.0 - play.p_lower))
+        return [(float(values.by_slot[slot]), chance) for slot, chance in pairs if chance > 0.0]
 
     def update(self, forecast: Any, y: Any) -> None:
         """Learn the outcome of a forecast that was made here and has not had one."""
@@ -294,8 +319,9 @@ class Round:
         fresh = case.hint if play.lower == FRESH else None
         lower = uniform(self.rules.seed, self.state.pending.issued) < play.p_lower
         value = float(values.by_slot[play.lower if lower else play.upper]) if fresh is None else fresh
+        shares, now = self.state.shares, self.state.pending.issued
         with self._undone():
-            guided, shown = self._show(case, value, self.state.shares)
+            guided, number = self._show(case, value, lambda k, said, base: shares[k].show(now, said, base))
         if fresh is not None:
             play = outright(self.add(value), play.kind)
             self.state.record.totals[4] += 1.0
@@ -304,17 +330,19 @@ class Round:
         other = float(values.by_slot[play.lower + play.upper - slot])
         point = value if play.evidence_at is None else play.evidence_at
         probability = play.p_lower if slot == play.lower else 1.0 - play.p_lower
-        return t, Played(slot, other, point, play.kind, phi, shown, guided), probability
+        return t, Played(slot, other, point, play.kind, phi, number, guided), probability
 
-    def _show(self, case: RoundInputs, value: float, shares: tuple[Share, ...]) -> tuple[float | None, float]:
-        """What the hint makes of the model in the next round, and what is shown, where `value` is said."""
+    def _show(
+        self, case: RoundInputs, value: float, show: Callable[[int, float, float], float]
+    ) -> tuple[float | None, float]:
+        """What the hint makes of the model, and what is shown, where `value` is said; `show` asks a share."""
         if self.rules.protect == "nothing" or case.hint is None:
             return None, value
-        t, guided = self.state.pending.issued, None
+        guided = None
         if self.rules.hint is not None:
-            guided = case.hint if case.base is None else shares[0].show(t, case.hint, case.base)
+            guided = case.hint if case.base is None else show(0, case.hint, case.base)
         base = case.base if guided is None else guided
-        return guided, value if base is None else shares[1].show(t, value, base)
+        return guided, value if base is None else show(1, value, base)
 
     def _rungs(self, case: RoundInputs, played: Played) -> Iterator[tuple[Share, float, float, float]]:
         """The shares that a round has met: each with what was said, its base, and what was shown."""

@@ -43,8 +43,9 @@ docs/guarantees.md has what the theorem of the engine says of what is shown.
 Cost: O(1) for each round, and O(n_blocks) at the beginning of each block.
 """
 
+import copy
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -52,6 +53,8 @@ from swapcal import inputs
 from swapcal.properties.mean import power
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
+
+Numbers = TypeVar("Numbers", float, Float64Array)
 
 # Outcomes that are known before anything is shown; rounds of a block at first; how many mean sizes of V are plausible
 # for an outcome that is out; rows of an occasion, at least; variance of the slope beforehand.
@@ -267,7 +270,22 @@ class Share:
         totals[FORECASTS] += 1.0
         totals[MOVE] += d
         totals[MOVE_SQUARE] += d * d
-        return said if k == 1.0 else base if k == 0.0 else base + k * d
+        return corrected(k, said, base)
+
+    def at(self, t: int) -> float:
+        """The share in force in round `t`, the next one; changes nothing."""
+        if t // int(self.totals[SPAN]) == int(self.totals[LAST]):
+            return self.now
+        after = copy.deepcopy(self)
+        after.show(t, self.losses.low, self.losses.low)
+        return after.now
+
+    def review(self) -> None:
+        """Decide anew with all that is known, as at the beginning of a block."""
+        if self.totals[ROWS] > 0.0:
+            self._end_occasion()
+        if self.totals[KNOWN] >= WAIT:
+            self._look(int(self.totals[LAST]) + 1)
 
     def learn(self, t: int, said: float, base: float, shown: float, y: float, lag: int) -> None:
         """The outcome of round `t`, after `lag` later forecasts."""
@@ -428,6 +446,11 @@ class Share:
         if loss - spread > self.tolerance * float(totals[MODEL]):
             return k
         return max(k, 1.0 if side > 0.0 else base / (base - said))
+
+
+def corrected(k: float, said: Numbers, base: Numbers) -> Numbers:
+    """The base, and the share k of the correction; both to the last bit where k is 0 or 1."""
+    return said if k == 1.0 else base if k == 0.0 else base + k * (said - base)
 
 
 def _bin(lag: float) -> int:

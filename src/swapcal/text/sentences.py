@@ -32,7 +32,7 @@ def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str,
 
     Examples
     --------
-    >>> print(late_sentences(False, Lateness(0, 0, 0, 0.0, False, None, 0, 0.0, 0.0, None, ()), "booked")[0])
+    >>> print(late_sentences(False, Lateness(0, 0, 0, 0.0, 1.0, 1.0, 1.0, None, 0.0, 0.0, ()), "booked")[0])
     Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are too good:
     say when with --time booked and --delay 2d, or --known COLUMN.
     """

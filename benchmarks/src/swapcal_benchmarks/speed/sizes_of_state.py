@@ -16,17 +16,17 @@ from swapcal_benchmarks.speed.target_row import TargetRow
 __all__ = ["FILE_EXTRA", "FORMULAS", "array_bytes", "file_bound", "formula", "measure"]
 
 FORMULAS = (
-    ("`Finite`", "8 (C (6 m + 9) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
-    ("`Linear`", "8 (C (4 n + 9) + 2 n)", "n: length of the context; levels do not join a linear class"),
-    ("`Oracle`", "8 (C (k (s + 1) + 3 n + 9) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
+    ("`Finite`", "8 (C (6 m + 8) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
+    ("`Linear`", "8 (C (4 n + 8) + 2 n)", "n: length of the context; levels do not join a linear class"),
+    ("`Oracle`", "8 (C (k (s + 1) + 3 n + 8) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
     (
         "`OnlineRegression`",
         "8 (16 N + 2 F (F - 1) + 4 f + 54)",
         "f extra features, N = n + f + 3 weights, F of them, 128 at the most, with covariances; K = 11 experts",
     ),
-    ("waiting in `run`", "W (8 (13 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
-    ("shares", "16 (12 B + 336)", "B blocks of rounds, 512 by default"),
-    ("always", "4 P + 48", "P: four bytes for each forecast that may wait, 1,024 at first, and 6 counters"),
+    ("waiting in `run`", "W (8 (14 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
+    ("shares", "16 (12 B + 337)", "B blocks of rounds, 512 by default"),
+    ("always", "4 P + 176", "P: four bytes for each forecast that may wait, 1,024 at first, and 22 counters"),
 )
 """Part, bytes, and what the letters mean; C is for how many values there is room."""
 
@@ -40,12 +40,12 @@ def formula(forecaster: Forecaster) -> int:
     C, n, m = state.values.capacity, hypotheses.n, hypotheses.n
     if isinstance(hypotheses, Finite):
         m = n + forecaster.rules.levels
-        numbers = C * (6 * m + 9)
+        numbers = C * (6 * m + 8)
     elif isinstance(hypotheses, Oracle):
         copies, length = 1 if hypotheses.learner.odd else 2, len(hypotheses.learner.start())
-        numbers = C * (copies * (length + 1) + 3 * n + 9)
+        numbers = C * (copies * (length + 1) + 3 * n + 8)
     else:
-        numbers = C * (4 * n + 9)
+        numbers = C * (4 * n + 8)
     experts = features = 0
     hint = forecaster.hint
     if isinstance(hint, OnlineRegression):
@@ -54,9 +54,9 @@ def formula(forecaster: Forecaster) -> int:
         full = min(weights, hint.most_full)
         numbers += 16 * weights + 2 * full * (full - 1) + 4 * features + 54
     lines, width = (int(size) for size in state.waiting.indices.shape)
-    waiting = lines * (8 * (13 + 2 * width + features) + 2 * experts)
-    shares = 16 * (12 * forecaster.rules.blocks + 336)
-    return 8 * (numbers + 2 * m) + waiting + shares + 4 * len(state.pending.flags) + 48
+    waiting = lines * (8 * (14 + 2 * width + features) + 2 * experts)
+    shares = 16 * (12 * forecaster.rules.blocks + 337)
+    return 8 * (numbers + 2 * m) + waiting + shares + 4 * len(state.pending.flags) + 176
 
 
 def array_bytes(item: Any) -> int:

@@ -114,7 +114,9 @@ def _rows(
             clipped=int(np.count_nonzero((y[known] < low) | (y[known] > high))),
             hints_clipped=int(np.count_nonzero((p < low) | (p > high))),
             before=scored.before(theirs, values),
-            after=tuple(scored.errors(each, None) for each in ours),
+            after=tuple(
+                scored.errors(nearest(each, own.values), None) for each, own in zip(ours, forecasters, strict=True)
+            ),
             guaranteed=max(float(each.guarantee()) for each in forecasters),
             loss_before=pair.before,
             losses_after=tuple(float(each.mean()) for each in losses),

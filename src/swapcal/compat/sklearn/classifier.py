@@ -72,7 +72,9 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
     def _begin(self, y: Any, hints: Float64Array | None, horizon: int | None) -> None:
         settings: dict[str, Any] = {"horizon": horizon, "outside": "clip"}
         seeds = [seed_for(self.random_state, k) for k in range(1 if len(self.classes_) == 2 else len(self.classes_))]
-        self.forecasters_ = [Forecaster(Probability(), self._functions(), seed=seed, **settings) for seed in seeds]
+        self.forecasters_ = [
+            Forecaster(Probability(), self._functions(), seed=seed, protect="nothing", **settings) for seed in seeds
+        ]
 
     def _learn(self, rows: Rows, y: Any, hints: Float64Array | None, *, states: int) -> None:
         self.mixtures_ = []

@@ -186,7 +186,7 @@ class MulticalibratedRegressor(AroundRegressor):
         guide = None if target.is_conditional_mean else OnlineRegression()
         settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "hint": guide}
         seed = seed_for(self.random_state, "forecaster")
-        self.forecaster_ = Forecaster(target, self._functions(), seed=seed, **settings)
+        self.forecaster_ = Forecaster(target, self._functions(), seed=seed, protect="nothing", **settings)
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         return {"model": self._forecasts(self.estimator_, X), "forecast": self.predict(X)}
