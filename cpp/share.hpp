@@ -316,7 +316,6 @@ struct Share {
                 double w = bend * blocks[c * kColumns + kWeight];
                 if (!(w > 0.0) || blocks[c * kColumns + kN] <= 0.0 || !(p + noise / w > 0.0)) continue;
                 double v = p + noise / w, e = worths[c] / w - mu;
-                if (!(v > 0.0)) continue;  // without noise or drift the first block says all
                 log_likely[j] -= 0.5 * (std::log(v) + e * e / v);
                 mu += p / v * e;
                 p -= p * p / v;

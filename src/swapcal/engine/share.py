@@ -496,9 +496,6 @@ def _level(worths: list[float], weights: list[float], noise: float, length: floa
             if not w > 0.0 or not p + noise / w > 0.0:
                 continue
             v, e = p + noise / w, worth / w - mu
-            # Without noise or drift the first block says all.
-            if not v > 0.0:
-                continue
             log_likely -= 0.5 * (math.log(v) + e * e / v)
             mu += p / v * e
             p -= p * p / v
