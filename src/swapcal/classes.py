@@ -445,7 +445,7 @@ class PredictionSet(_OfClasses[ClassSetForecast]):
             seed=seed_for(self.seed, "threshold"),
             hint=OnlineRegression() if learn else None,
             max_pending=max_pending,
-            protect="nothing",  # who asks for sets asks for coverage, which standing back to the model's would cost
+            protect="nothing",  # who asks for sets asks for coverage, which showing the model's own would cost
         )
 
     def __repr__(self) -> str:

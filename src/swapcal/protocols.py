@@ -105,7 +105,7 @@ class Tally:
     `rounding` is sup_f of the signed rounding of each value. `drift` is by how much the potential may have risen beyond
     the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw. `luck` is
     how much more the draws could have added to the potential than they have, and `reserved` the part of the drift that
-    is. Where a forecaster stood back, `shown` are the visits of what was shown, and `rounding` leads from the evidence
+    is. Where something else was shown, `shown` are the visits of what was shown, and `rounding` leads from the evidence
     to it.
     """
 

@@ -16,7 +16,7 @@ from plays import Played, Run, Runs, numbers
 T = 360
 ASKED = ("--y", "y", "--p", "p", "--seed", "5")
 LATE = ("--y", "y", "--p", "wrong", "--seed", "5")
-"""A model so wrong that a run whose outcomes come late, which stands back at first, comes to speak for itself."""
+"""A model so wrong that a run whose outcomes come late, which shows the model at first, comes to speak for itself."""
 SIDES = ("before", "after")
 SCORES = ("loss", "swap_error", "group_error", "overall_error", "chance_mean", "n_cells", "n_biased", "weight")
 

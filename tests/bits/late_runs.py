@@ -26,7 +26,7 @@ class Scene:
         self.rng = np.random.default_rng(19)
         self.x, self.y = stream["x"], stream["y"]
         low, high = self.property.domain
-        # A model that is so wrong that the forecaster, which stands back at first, comes to speak for itself.
+        # A model that is so wrong that the forecaster, which shows the model at first, comes to speak for itself.
         self.model = None if hint == "none" else low + high - stream["model"]
         learning = sc.OnlineRegression(n_features=options.pop("n_features", 0)) if hint == "learned" else None
         hypotheses = options.pop("hypotheses", None) or CLASSES[name]()

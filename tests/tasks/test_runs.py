@@ -408,7 +408,7 @@ def test_neighbors_in_the_last_bit_share_a_bin() -> None:
 
 @pytest.mark.parametrize("task", ["interval", "classes"])
 def test_rows_without_an_outcome_do_not_wait(tmp_path: Path, task: str) -> None:
-    """A forecaster that waits stands back to the model."""
+    """A forecaster that waits shows the model's numbers."""
     frame, kind = (demand(), Interval) if task == "interval" else (flights(), Classes)
     settings: dict[str, Any] = {"interval": 0.9} if task == "interval" else {"classes": True, "p": MODEL}
     run(frame.head(1200), ASKED, **settings, seed=1, state=tmp_path / "run.state")
@@ -423,13 +423,13 @@ def test_a_range_that_moves_clips_nothing(tmp_path: Path) -> None:
     rng, n = np.random.default_rng(3), 20_000
     p = np.where(np.arange(n) < 12_000, 50.0, 300.0) + rng.normal(0.0, 5.0, n)
     columns = {"y": p + rng.normal(0.0, 10.0, n), "p": p, "g": np.array(["a", "b"])[rng.integers(0, 2, n)]}
-    for more in ({}, {"delay": "500"}):
+    for number, delay in enumerate((None, "500")):
         with pytest.warns(RangeWarning, match="its loss is that of the number as it is"):
-            result = run(columns, TaskConfig("y", "p", ["g"], **more), seed=1, out=tmp_path / f"{len(more)}.csv")
-        out = written(tmp_path / f"{len(more)}.csv")
+            result = run(columns, TaskConfig("y", "p", ["g"], delay=delay), seed=1, out=tmp_path / f"{number}.csv")
+        out = written(tmp_path / f"{number}.csv")
         np.testing.assert_array_equal(out["before"], p)
         before, after = (np.mean((columns["y"] - each) ** 2) for each in (p, out["forecast"]))
         assert (result.before.loss, result.after.loss) == pytest.approx((before, after))
-        assert (result.change.before, result.change.after) == pytest.approx((before, after))  # type: ignore[union-attr]
+        assert (result.change.before, result.change.after) == pytest.approx((before, after))
         assert after < 1.01 * before
         assert result.counts.outcomes_outside == result.counts.forecasts_outside == 8000

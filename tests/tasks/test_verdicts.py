@@ -97,7 +97,7 @@ CASES: dict[str, Callable[[], Result]] = {
     "a quantile": lambda: audit(heights(), TaskConfig("y", "p", ["g"], property="quantile:0.9", low=0.0, high=60.0)),
     "a run": lambda: run(table(6000, shift=0.3), TaskConfig("y", "p", ["g"]), seed=1),
     "late": lambda: run(walk(), TaskConfig("y", "p", delay="880"), seed=1),
-    "delays depend": lambda: run(walk(), TaskConfig("y", "p", known="k"), seed=1),
+    "delays depend": lambda: run(walk(2500), TaskConfig("y", "p", known="k"), seed=1),
     "two models": lambda: compare(models(), TaskConfig("y", groups=["g"]), ["bad", "good"]),
     "intervals": lambda: run(widths(), TaskConfig("y"), interval=0.9, p=["lo", "hi"], seed=1),
     "classes": lambda: run(kinds(), TaskConfig("y"), classes=True, p=["early", "on time", "late"], seed=1),

@@ -94,7 +94,8 @@ class ForecasterRules(Rules[Any]):
         shares = getattr(rules, "protect", "nothing") != "nothing"
 
         def chances(t: int) -> Any:
-            return forecaster.distribution(stream.contexts[t].copy()) if shares else stream.distribution(forecaster, t)
+            options = {name: value for name, value in stream.options(t).items() if name != "hint" or not shares}
+            return forecaster.distribution(stream.contexts[t].copy(), **options)
 
         stream.play(forecaster, 0, _ROUNDS)
         before = [chances(t) for t in range(10)]

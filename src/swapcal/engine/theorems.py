@@ -162,7 +162,7 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
 
     `radius` bounds the squared norm of a context, `smoothness` is 1 for the Euclidean norm and p - 1 for the p-norm:
     sum_i ||S_i||^2 / n_i <= radius (smoothness sum_i H(n_i) + 4 ln(1/delta)) + max(0, drift), with probability 1 -
-    delta for all times at once. A value at which the forecaster stood back counts by itself, with ||S_i||^2 <= n_i
+    delta for all times at once. A value at which something else was shown counts by itself, with ||S_i||^2 <= n_i
     times that sum.
     """
     visits = np.zeros(0)

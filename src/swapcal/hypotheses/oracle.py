@@ -173,7 +173,7 @@ class OracleEvidence:
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """Theorem B for the answers, and the learners' regret for what better functions would have found."""
         if tally.shown is not None and tally.counts is not None and tally.rounding is not None:
-            # Where it stood back, the learners' regret counts as rounding does.
+            # Where something else was shown, the learners' regret counts as rounding does.
             missed_by = np.where(tally.counts > 0, _regret(self.learner, np.maximum(tally.counts, 1.0)), 0.0)
             tally = replace(tally, rounding=tally.rounding + missed_by)
             return min(quadratic(tally, 1.0, float(len(self.signs)), r, delta), float(tally.n_rounds))

@@ -311,7 +311,7 @@ class Quantiles(Composite[QuantilesForecast]):
     def _forecaster(self, target: Elicitable, name: object) -> Forecaster:
         """A forecaster of positions in [0, 1]."""
         rules = {name: self.settings[name] for name in ("horizon", "max_pending", "budget")}
-        # In the tree hints are guesses of this class and no model's own forecasts: there is nothing to stand back to.
+        # In the tree hints are guesses of this class and no model's own forecasts: nothing needs protection.
         rules |= {"protect": self.settings["protect"] if self.own else "nothing", "outside": "clip"}
         guide = OnlineRegression() if self.settings["learn"] else None
         return Forecaster(target, self._contexts.functions, hint=guide, seed=seed_for(self.seed, name), **rules)
@@ -448,7 +448,7 @@ class Quantiles(Composite[QuantilesForecast]):
             if start < u <= stop:
                 forecaster.update(part, _inside(u, start, stop))
             else:
-                # The label says nothing of this part, and is not out: a forecaster whose outcomes are out stands back.
+                # The label says nothing of this part, and is not out: outcomes that are out would lower the share.
                 forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))

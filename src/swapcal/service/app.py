@@ -36,7 +36,7 @@ PASSED_ON = "x-swapcal-passed-on"
 
 
 class Application:
-    """The gate: asks for a token before anything else, so that nobody learns without one what there is.
+    """The door: asks for a token before anything else, so that nobody learns without one what there is.
 
     It opens the store when it starts, and closes it when it stops. Starlette's router does the rest; its middleware is
     left out, as problems are caught here, and nothing else is needed.

@@ -39,7 +39,7 @@ def _late(sizes: SpeedSizes) -> list[TargetRow]:
     X: Float64Array = np.concatenate([stream.x, np.zeros((T, 20 - stream.x.shape[1]))], axis=1)
     why = {
         "no hint": "a line written and read again, and Phi once more",
-        "the model as hint": "besides: the gate, and the hint's place among the values once more",
+        "the model as hint": "besides: the shares, and the hint's place among the values once more",
         "learning": "besides: all experts once more, at the weights of now",
     }
 
