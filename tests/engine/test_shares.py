@@ -107,6 +107,25 @@ def test_it_is_the_share_of_the_oracle(name: str, delay: str, setting: tuple[flo
         assert max(each.k for each in naive.rounds.values()) > 0.1
 
 
+@pytest.mark.parametrize("name", ["mean", "probability"])
+def test_a_correction_that_is_exactly_right_is_shown_whole(name: str) -> None:
+    """No noise at all: what is said is what happens, time and again."""
+    target, shown = PROPERTIES[name], []
+    for backend in BACKENDS:
+        with kernels.using(backend):
+            forecaster = sc.Forecaster(target, sc.Finite(1), seed=1, hint=None)
+            shown.append(forecaster.run(np.ones((900, 1)), np.full(900, target.high), np.full(900, target.domain[0])))
+            assert forecaster.lateness().engine_share == 1.0
+            assert forecaster.error() <= forecaster.guarantee()
+    np.testing.assert_array_equal(shown[0], shown[-1])
+    found, naive = Share(Losses(target), 0.0, 0.002, 0.0, 512), NaiveShare(target)
+    for t in range(900):
+        assert found.show(t, 1.0, 0.0) == pytest.approx(naive.show(t, 1.0, 0.0))
+        found.learn(t, 1.0, 0.0, 0.0, 1.0, 0)
+        naive.learn(t, 1.0, 0)
+    assert found.now == 1.0
+
+
 def test_calibration_is_repaired_where_that_is_beyond_chance() -> None:
     """Said repairs the mean, at a loss that is higher than the model's by less than is tolerated."""
     rng, n = np.random.default_rng(1), 1000

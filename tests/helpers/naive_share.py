@@ -290,7 +290,8 @@ class NaiveShare:
             groups = [rests[i * g : (i + 1) * g] for i in range(len(rests) // g)]
             together.append(total([total(group) ** 2 for group in groups]))
         variance, rho = total([each.variance for each in known]) / len(known), self.rho()
-        few = 1.0 + (4.0 if self.numbers else 1.0 / variance) / len(self.occasions)
+        usual = 4.0 if self.numbers else 1.0 / variance if variance else 0.0
+        few = 1.0 + usual / len(self.occasions)
         pairs = total([b.pairs for b, _, _ in counted if b.n])
         noise = max(squares, *together, squares + rho * few * variance * pairs) / weights
         observations = [(x, w) if b.n else (0.0, 0.0) for b, x, w in counted]
@@ -348,7 +349,7 @@ def level(observations: list[tuple[float, float]], noise: float, length: float, 
         mean, variance, log_likelihood = 0.0, 0.25, 0.0
         for x, w in observations:
             variance += drift * length
-            if w > 0.0:
+            if w > 0.0 and variance + noise / w > 0.0:
                 spread = variance + noise / w
                 log_likelihood -= 0.5 * (math.log(spread) + (x / w - mean) ** 2 / spread)
                 mean, variance = (
