@@ -21,9 +21,7 @@ from swapcal.cli.output import view
 from swapcal.demo import Answer, flights, play, replay
 from swapcal.demo.flights import forecasts
 from swapcal.errors import DataError, MissingExtra
-from swapcal.hints import OnlineRegression
 from swapcal.properties import Mean, Quantile
-from swapcal.protocols import Row
 from swapcal.report import page as report_page
 from swapcal.report.page import chosen_groups
 from swapcal.tasks.result import Result, from_json
@@ -134,10 +132,7 @@ def test_the_model_learns_from_what_is_known_alone_and_not_from_canceled_flights
     x, y = rng.normal(size=(300, 2)), rng.random(300)
     y[rng.random(300) < 0.2] = np.nan
     y[:2] = np.nan
-    nobody, state = (
-        Row(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        OnlineRegression(n_features=2).start(Mean(), 0),
-    )
+    model = flights.PlainModel(Mean(), 2)
     known = np.arange(300) + rng.integers(1, 40, 300)
     expected, learned = [], set[int]()
     for t, features in enumerate(x):
@@ -145,8 +140,8 @@ def test_the_model_learns_from_what_is_known_alone_and_not_from_canceled_flights
             for s in sorted(range(t), key=lambda s: (known[s], s)):
                 if known[s] <= t and s not in learned and not np.isnan(y[s]):
                     learned.add(s)
-                    state.update(nobody, x[s], None, y[s])
-        expected.append(state.forecast(nobody, features, None))
+                    model.learn(x[s], float(y[s]))
+        expected.append(float(model.forecast(features)))
     monkeypatch.setattr(flights, "_EVERY", 10)
     np.testing.assert_array_equal(forecasts(Mean(), x, y, None, known), expected)
 
