@@ -91,7 +91,8 @@ struct Share {
             totals[kLast] = double(t / int64_t(totals[kSpan]));
             if (totals[kKnown] >= kWait) look(int64_t(totals[kLast]));
         }
-        double d = said - base, k = now();
+        // Beyond the range the engine has nothing to say.
+        double d = said - base, k = low <= base && base <= low + width ? now() : 0.0;
         double *b = blocks + int64_t(totals[kLast]) * kColumns;
         if ((k > 0.0) != (totals[kOn] > 0.0)) {
             totals[kOn] = k > 0.0 ? 1.0 : 0.0;

@@ -186,6 +186,7 @@ def check_shown(forecast: sc.Forecast, model: float | None, rungs: list[NaiveSha
     """The hint corrects the model, and what is said corrects that; or the model itself."""
     base = model
     if learns:
+        assert forecast.hint is not None
         base = forecast.hint if model is None else rungs[0].show(forecast.round, forecast.hint, model)
         assert forecast.guided == pytest.approx(base, rel=1e-9, abs=1e-12)
         base = forecast.guided
@@ -383,7 +384,8 @@ def test_what_is_shown_once_there_is_something_to_show(name: str, learns: bool, 
     stream = stream_of(PROPERTIES[name], 520, 1, "good", 5, unit_ball=False)
     low = Stream(stream.x, stream.y, [None if hint is None else 0.6 * hint for hint in stream.hints])
     delays = np.random.default_rng(0).integers(0, late + 1, 520).astype(float)
-    options, regression = ({"hint": sc.OnlineRegression()}, NaiveHint(PROPERTIES[name], 1)) if learns else ({}, None)
+    options: dict[str, Any] = {"hint": sc.OnlineRegression()} if learns else {}
+    regression = NaiveHint(PROPERTIES[name], 1) if learns else None
     engine, oracle = pair("AdaNormalHedge", PROPERTIES[name], 1, 4, 2, levels=2, **options)
     assert compare(engine, oracle, low, delays=delays, regression=regression) == 0
     assert engine.lateness().share > 0.5

@@ -315,3 +315,26 @@ def test_where_the_backends_once_differed(backend: str) -> None:
         with pytest.raises(sc.InvalidInput, match="at most 1e"):
             learning.run([[1.0, 0.0]] * 2, [0.5, 0.5], features=[[1.0], [1e200]])
         assert learning.n_rounds == 0
+
+
+@pytest.mark.parametrize("hinted", [False, True])
+@pytest.mark.parametrize("guide", [None, sc.OnlineRegression()], ids=["given", "learned"])
+def test_expected_is_the_mean_of_the_distribution_and_changes_nothing(
+    guide: Any, hinted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.random((2000, 3)) < 0.4).astype(float)
+    hints = rng.random(2000)
+    y = (rng.random(2000) < (hints + X[:, 1]) / 2).astype(float)
+    forecaster = sc.Forecaster(sc.Probability(), sc.Finite(3), seed=1, hint=guide)
+    forecaster.run(X, y, hints if hinted else None)
+    before = forecaster.to_bytes()
+    given = hints[:60] if hinted else None
+    pairs = zip(X[:60], [None] * 60 if given is None else given.tolist(), strict=True)
+    wanted = [sum(v * p for v, p in forecaster.distribution(x, h).items()) for x, h in pairs]
+    assert forecaster.expected(X[:60], given) == pytest.approx(wanted, abs=1e-14)
+    monkeypatch.setattr(type(forecaster._engine), "look", lambda *arguments: False)
+    assert forecaster.expected(X[:60], given) == pytest.approx(wanted, abs=1e-14)
+    assert forecaster.to_bytes() == before
+    if hinted:
+        assert float(np.ptp(np.subtract(wanted, hints[:60]))) > 0.01

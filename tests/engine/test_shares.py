@@ -1,6 +1,6 @@
 """What is shown: the oracle's share, its promises against anybody, what a right and a wrong model cost and gain."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
@@ -36,7 +36,7 @@ def late_by(kind: str, y: Any, seed: int = 1) -> Any:
     """When each outcome is known, by how many forecasts have been made; infinite: never."""
     n, rng = len(y), np.random.default_rng(seed)
     rows, above = np.arange(n), np.asarray(y) > np.mean(y)
-    return {
+    made: dict[str, Callable[[], Any]] = {
         "at once": lambda: rows + 1.0,
         "fixed": lambda: rows + 40.0,
         "geometric": lambda: rows + rng.geometric(1.0 / 25.0, n),
@@ -44,7 +44,8 @@ def late_by(kind: str, y: Any, seed: int = 1) -> Any:
         "in batches": lambda: (rows // 48 + 1) * 48.0,
         "some in batches": lambda: np.where(rng.random(n) < 0.5, rows + 1.0, (rows // 30 + 2) * 30.0),
         "never": lambda: np.where(above & (rng.random(n) < 0.3), np.inf, rows + 10.0),
-    }[kind]()
+    }
+    return made[kind]()
 
 
 DELAYS = ("at once", "fixed", "geometric", "by outcome", "in batches", "some in batches", "never")
@@ -224,7 +225,8 @@ def test_the_record_does_not_depend_on_what_is_shown() -> None:
     assert held.guarantee(said=True) == free.guarantee()
     assert free.lateness().sentences == ()
     alone = [sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1, protect=each) for each in ("nothing", "loss")]
-    np.testing.assert_array_equal(*(each.run(x, y, known=known) for each in alone))
+    one, other = (each.run(x, y, known=known) for each in alone)
+    np.testing.assert_array_equal(one, other)
 
 
 def test_what_is_shown_is_between_what_each_rung_has() -> None:
@@ -237,6 +239,8 @@ def test_what_is_shown_is_between_what_each_rung_has() -> None:
         assert chances[forecast.value] == pytest.approx(forecast.probability if len(chances) > 1 else 1.0)
         said = forecast.value if forecast.said is None else forecast.said
         lower, engine = (each.now for each in forecaster.state.shares)
+        assert forecast.guided is not None
+        assert forecast.hint is not None
         assert forecast.guided == pytest.approx(h[t] + lower * (forecast.hint - h[t]))
         assert forecast.value == pytest.approx(forecast.guided + engine * (said - forecast.guided))
         assert forecaster.lateness().share == lower

@@ -35,7 +35,7 @@ EXPECTED = {
     "drifting_classifier": (r"swap error +([\d.]+)", 0.5),
     "hourly_intervals": (r"interval score ([\d.]+)", 1.0),
     "many_streams": (r"of all ([\d.]+)", 0.97),
-    "one_line": (r"swap error +([\d.]+)", 0.3),
+    "one_line": (r"swap error +([\d.]+)", 0.45),
     "published_forecaster": (r"swap error ([\d.]+)", 0.7),
     "service": (r"on the coast [+-]([\d.]+)", 0.4),
 }

@@ -118,7 +118,7 @@ def test_a_good_model_is_left_alone() -> None:
 
 def outcome_of(property: Elicitable, unit: float) -> float:
     """An outcome whose property alone is at this place of the domain."""
-    return property.low + (property.high - property.low) * unit ** (1.0 / int(property.kernel["power"]))
+    return float(property.low + (property.high - property.low) * unit ** (1.0 / int(property.kernel["power"])))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,8 @@ def test_it_is_the_hint_of_the_oracle(property: Elicitable, events: bool, most_f
         waiting.append((due, t, (given, outcome_of(property, unit), said, scores, spoken)))
         for item in sorted((item for item in waiting if item[0] <= t), key=lambda item: item[:2]):
             then, y, told, carried, heard = item[2]
-            state.update(*then, y, told, carried)
+            row, features, model = then
+            state.update(row, features, model, y, told, carried)
             naive.learn(heard, y)
             waiting.remove(item)
     assert apart > 0.1

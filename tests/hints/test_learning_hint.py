@@ -41,7 +41,8 @@ def compared(property: Elicitable, stream: Stream, seed: int) -> Outcome:
         return float(np.mean(property.loss(p, stream.y)))
 
     def rounded(p: Float64Array) -> Float64Array:
-        return values[np.abs(p[:, None] - values).argmin(axis=1)]
+        nearest: Float64Array = values[np.abs(p[:, None] - values).argmin(axis=1)]
+        return nearest
 
     values = forecaster.values
     return Outcome(error(rounded(alone)), error(rounded(forecasts)), loss(alone), loss(rounded(alone)), loss(forecasts))

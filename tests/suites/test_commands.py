@@ -399,7 +399,7 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         "horizon": 9,
         "id": "i",
         "later": True,
-        "protect": "loss",
+        "protect": "nothing",
         "budget": 0.1,
     }
     for one, other, why in CONFLICTS:

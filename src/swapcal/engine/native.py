@@ -123,7 +123,8 @@ class NativeEngine:
     def look(self, rows: Rows, hints: Float64Array | None, guides: Float64Array, means: Float64Array) -> bool:
         """As the twin in Python, for all rows at once; False where a hint of one's own must be asked."""
         optional = None if hints is None else _plain(hints)
-        return self._kernel.look(*(_plain(each) for each in rows), optional, guides, means)
+        indptr, indices, values = (_plain(each) for each in rows)
+        return self._kernel.look(indptr, indices, values, optional, guides, means)
 
     def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> None:
         """As the twin in Python; it adds a value by itself, for which there is room."""

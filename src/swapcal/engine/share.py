@@ -258,7 +258,9 @@ class Share:
             totals[LAST] = float(t // int(totals[SPAN]))
             if totals[KNOWN] >= WAIT:
                 self._look(int(totals[LAST]))
-        d, k = said - base, self.now
+        low, high = self.losses.low, self.losses.low + self.losses.width
+        # Beyond the range the engine has nothing to say.
+        d, k = said - base, self.now if low <= base <= high else 0.0
         worst, block = self._worst(base, d), self.blocks[int(totals[LAST])]
         if (k > 0.0) != (totals[ON] > 0.0):
             totals[ON], totals[SINCE] = float(k > 0.0), float(t)
