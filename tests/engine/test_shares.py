@@ -339,7 +339,8 @@ def adversarial(world: str, name: str, seed: int, n: int, **options: Any) -> Wat
     low, high = target.domain
     for t in range(n):
         unit = float(np.clip(0.4 + 0.2 * np.sin(t / 200.0) + 0.05 * rng.normal(), 0.0, 1.0))
-        unit = unit - 0.6 if world == "beyond the range" and t > 500 and t % 3 else unit
+        # A V of the user's own is asked inside the range alone, so its base is moved there.
+        unit = unit - 0.6 if world == "beyond the range" and name != "own" and t > 500 and t % 3 else unit
         # What is said is seen to be better for a while; then the world does as it likes.
         shift = 0.25 * (-1.0 if world == "turning" and t // 700 % 2 else 1.0)
         chance = float(np.clip(unit + shift, 0.0, 1.0))
