@@ -37,7 +37,7 @@ EXPECTED = {
     "many_streams": (r"of all ([\d.]+)", 0.97),
     "one_line": (r"swap error +([\d.]+)", 0.45),
     "published_forecaster": (r"swap error ([\d.]+)", 0.7),
-    "service": (r"on the coast [+-]([\d.]+)", 0.4),
+    "service": (r"on the coast [+-]([\d.]+)", 0.6),
 }
 """What is printed before and after, and what the second is at most of the first."""
 

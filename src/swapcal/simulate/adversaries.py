@@ -411,17 +411,24 @@ def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterato
         location = adversary.location(t, books, x, hint, _odds(forecast))
         y = arena.label(location, for_label, sought.low, sought.high)
         forecaster.update(forecast, y)
-        books.record(forecast.value, x, y)
+        books.record(_said(forecast), x, y)
         yield PlayedRound(x, hint, forecast, y)
 
 
 def _odds(forecast: Forecast) -> Odds:
     """The distribution without the draw: in the order of the values, not of their luck."""
-    if forecast.value < forecast.other:
-        return Odds(forecast.value, forecast.other, forecast.probability)
-    if forecast.value > forecast.other:
-        return Odds(forecast.other, forecast.value, 1.0 - forecast.probability)
-    return Odds(forecast.value, forecast.value, 1.0)
+    said = _said(forecast)
+    if said < forecast.other:
+        return Odds(said, forecast.other, forecast.probability)
+    if said > forecast.other:
+        return Odds(forecast.other, said, 1.0 - forecast.probability)
+    return Odds(said, said, 1.0)
+
+
+def _said(forecast: Forecast) -> float:
+    """What the engine said; what is shown may be a share of it."""
+    said = getattr(forecast, "said", None)
+    return float(forecast.value) if said is None else float(said)
 
 
 def play(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Played:
