@@ -294,4 +294,5 @@ def _features(numbers: dict[str, Float64Array]) -> Float64Array:
     features = np.column_stack([straight, np.sin(turns), np.cos(turns)])
     spread = features.std(axis=0)
     # The timetable is known ahead, so its sizes may be.
-    return (features - features.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    scaled: Float64Array = (features - features.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    return scaled
