@@ -517,3 +517,14 @@ def test_outcomes_that_hold_themselves_back_are_found_and_do_no_harm(learn: bool
     assert (
         not played(sc.Probability(), stream.hint, stream.y, np.arange(8000) + again, stream.x)[1].lateness().dependent
     )
+
+
+@pytest.mark.parametrize("hint", [0.4, 1.3, -0.2])
+def test_the_distribution_is_of_what_is_shown_also_beyond_the_range(hint: float) -> None:
+    x, y, h = data(sc.Mean(), 900, 5)
+    forecaster = sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1, hint=sc.OnlineRegression(), outside="clip")
+    forecaster.run(x, y, h)
+    chances = forecaster.distribution(x[0], hint)
+    assert float(forecaster.predict(x[0], hint)) in chances
+    assert (hint in chances) == (not 0.0 <= hint <= 1.0)
+    assert forecaster.lateness().share > 0.0

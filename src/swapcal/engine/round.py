@@ -24,7 +24,7 @@ from swapcal.engine.kernels import uniform
 from swapcal.engine.ledger import RESERVED
 from swapcal.engine.native import NativeEngine, has_kernel
 from swapcal.engine.pending import Chunk, Errors, Played, RoundInputs
-from swapcal.engine.share import Share, corrected
+from swapcal.engine.share import Share
 from swapcal.engine.state import Rules, State
 from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, outright, search, trusted
 from swapcal.errors import InvalidInput, UnknownForecast
@@ -214,7 +214,7 @@ class Round:
         shares, t = self.state.shares, self.state.pending.issued
         chances: dict[float, float] = {}
         for value, chance in self._said(case):
-            number = self._show(case, value, lambda k, said, base: corrected(shares[k].at(t), said, base))[1]
+            number = self._show(case, value, lambda k, said, base: shares[k].peek(t, said, base))[1]
             chances[number] = chances.get(number, 0.0) + chance
         return chances
 
@@ -229,9 +229,9 @@ class Round:
                 means[i] = sum(value * chance for value, chance in self._said(case))
         if self.rules.protect == "nothing" or (hints is None and not learns):
             return means
-        first, second = (share.at(t) for share in self.state.shares)
-        base = guides if hints is None else corrected(first, guides, hints) if learns else hints
-        return corrected(second, means, base)
+        first, second = self.state.shares
+        base = guides if hints is None else first.peek(t, guides, hints) if learns else hints
+        return second.peek(t, means, base)
 
     def _said(self, case: RoundInputs) -> list[tuple[float, float]]:
         """The values that the engine would draw from in the next round, with their probabilities; changes nothing."""

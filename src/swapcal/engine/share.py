@@ -258,9 +258,7 @@ class Share:
             totals[LAST] = float(t // int(totals[SPAN]))
             if totals[KNOWN] >= WAIT:
                 self._look(int(totals[LAST]))
-        low, high = self.losses.low, self.losses.low + self.losses.width
-        # Beyond the range the engine has nothing to say.
-        d, k = said - base, self.now if low <= base <= high else 0.0
+        d, k = said - base, self.now if self.covers(base) else 0.0
         worst, block = self._worst(base, d), self.blocks[int(totals[LAST])]
         if (k > 0.0) != (totals[ON] > 0.0):
             totals[ON], totals[SINCE] = float(k > 0.0), float(t)
@@ -282,12 +280,16 @@ class Share:
         after.show(t, self.losses.low, self.losses.low)
         return after.now
 
-    def review(self) -> None:
-        """Decide anew with all that is known, as at the beginning of a block."""
-        if self.totals[ROWS] > 0.0:
-            self._end_occasion()
-        if self.totals[KNOWN] >= WAIT:
-            self._look(int(self.totals[LAST]) + 1)
+    def peek(self, t: int, said: Numbers, base: Numbers) -> Numbers:
+        """What round `t`, the next one, would show; changes nothing."""
+        shown, inside = corrected(self.at(t), said, base), self.covers(base)
+        if isinstance(base, np.ndarray):
+            return np.where(inside, shown, base)
+        return shown if inside else base
+
+    def covers(self, base: Any) -> Any:
+        """Whether a base, or each of an array, lies in the range; beyond it the engine has nothing to say."""
+        return (self.losses.low <= base) & (base <= self.losses.low + self.losses.width)
 
     def learn(self, t: int, said: float, base: float, shown: float, y: float, lag: int) -> None:
         """The outcome of round `t`, after `lag` later forecasts."""
