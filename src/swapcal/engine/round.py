@@ -12,8 +12,10 @@
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,8 +53,8 @@ class PythonEngine:
 
     __slots__ = ("rules", "state")
 
-    # Whether `run` plays whole rounds without Python.
-    alone = False
+    # Whether `run` plays whole rounds without Python; and a label at which it would have stopped.
+    alone, beyond = False, math.nan
 
     def __init__(self, rules: Rules, state: State) -> None:
         self.rules, self.state = rules, state
@@ -412,6 +414,8 @@ class Round:
         if middle is not None:
             self.add(middle)
         self.after_update(case.hint)
+        if self.rules.follows:
+            self.follow(label)
 
     def _errors(self, case: RoundInputs, played: Played, label: float) -> Errors:
         values, target = self.state.values, self.rules.property
@@ -452,6 +456,19 @@ class Round:
             self.state.hinted = True
             self.engine.assemble()
         self.make_room()
+
+    def follow(self, label: float) -> None:
+        """Double the range, once, if a label that was learned lies beyond it."""
+        before, target = self.rules, self.rules.property
+        if target.low <= label <= target.high or math.isnan(label):
+            return
+        self.adopt(replace(before, property=target.doubled(label)))  # type: ignore[attr-defined]
+        self.state.follow(before, self.rules)
+        self.engine.assemble()
+
+    def adopt(self, rules: Rules) -> None:
+        """Go on by other rules."""
+        self.rules = self.engine.rules = rules
 
     def learn_held(self, line: int) -> None:
         """Learn the outcome of a round that waited; one that has expired meanwhile is let go."""
