@@ -44,6 +44,11 @@ from swapcal.typing import Float64Array
 # call to Python by answering None or False, with nothing changed: arguments that are not plain numbers and arrays are
 # read, and refused, in one place.
 
+# So many labels find a range that follows. Later each doubles it once, so that one wild label does little.
+FIRST_LABELS = 20
+# The range does not follow labels beyond: squares of their distances would overflow.
+LARGEST = 1e100
+
 # The slot of a hint that is to become a value itself.
 FRESH = -1
 
@@ -458,11 +463,15 @@ class Round:
         self.make_room()
 
     def follow(self, label: float) -> None:
-        """Double the range, once, if a label that was learned lies beyond it."""
+        """Double the range if a label that was learned lies beyond it: once, or until it does not while few are known."""
         before, target = self.rules, self.rules.property
-        if target.low <= label <= target.high or math.isnan(label):
+        if target.low <= label <= target.high or not abs(label) <= LARGEST:
             return
-        self.adopt(replace(before, property=target.doubled(label)))  # type: ignore[attr-defined]
+        while not target.low <= label <= target.high:
+            target = target.doubled(label)  # type: ignore[attr-defined]
+            if self.state.ledger.n_rounds > FIRST_LABELS:
+                break
+        self.adopt(replace(before, property=target))
         self.state.follow(before, self.rules)
         self.engine.assemble()
 

@@ -128,6 +128,7 @@ N_SHOWN = 5
 LARGEST = 1e100
 # A value that more than a fiftieth of the first outcomes have is a heap; of fewer than 200, nothing is said.
 FEWEST, HEAP = 200, 0.02
+_FOUND = "smallest and largest"
 YES = ("yes", "y", "true", "t", "positive", "pos", "good")
 
 
@@ -266,6 +267,8 @@ class Columns(ColumnReader):
         That range.
     stated : str
         Where the range comes from, as a clause.
+    found : bool
+        Whether it is that of the first outcomes, at one end at least.
     n_outside, n_forecasts_outside, n_clipped_weights : int
         Entries so far that are outside their range.
     """
@@ -290,6 +293,8 @@ class Columns(ColumnReader):
                 ends = min(survey.low, survey.p_low), max(survey.high, survey.p_high)
                 seen = seen._replace(least=ends[0], most=ends[1], forecasts=ends != (survey.low, survey.high))
         self.low, self.high, self.stated = self._range(seen)
+        # Outcomes beyond a range that was found here, and not given, are followed.
+        self.found = self.stated.startswith(_FOUND)
         if max(abs(self.low), abs(self.high)) > LARGEST:
             what = f"go from {self.low:g} to {self.high:g}, whose squares are no numbers any more"
             raise DataError(f"the outcomes {question.y!r} of {source} {what}; give the column in larger units")
@@ -340,7 +345,7 @@ class Columns(ColumnReader):
             ends = f"the range {low:g} to {high:g}, which is empty; give low= and high= (--low, --high)"
             raise DataError(f"the outcomes {asked.y!r} in {rows} of {self.source} give {ends}")
         what = "outcome and forecast" if seen.forecasts else "outcome"
-        return low, high, f"smallest and largest {what} of {rows}"
+        return low, high, f"{_FOUND} {what} of {rows}"
 
     def _look_for_heaps(self, known: Float64Array) -> None:
         """Whether many outcomes are equal, so that coverage cannot be exact; and how far apart distinct ones are."""

@@ -294,14 +294,22 @@ class TaskConfig:
         return from_text(self.property, low, high) if isinstance(self.property, str) else self.property
 
     def forecaster(
-        self, property: "Elicitable", hypotheses: "Hypotheses", n_features: int = 0, **own: Any
+        self,
+        property: "Elicitable",
+        hypotheses: "Hypotheses",
+        n_features: int = 0,
+        found: bool = False,
+        **own: Any,
     ) -> "Forecaster":
-        """The forecaster of one number that is asked for; what is given as `own` goes before what is said here."""
+        """The forecaster of one number that is asked for; what is given as `own` goes before what is said here.
+
+        Where the range was `found` and not given, it follows the outcomes.
+        """
         from swapcal.forecaster import Forecaster
         from swapcal.hints import OnlineRegression
 
         names = ("horizon", "r", "bins", "seed", "trust", "jitter", "max_pending", "protect", "budget")
-        settings = {"outside": "clip"} | {name: getattr(self, name) for name in names}
+        settings = {"outside": "follow" if found and self.bins is None else "clip"} | {name: getattr(self, name) for name in names}
         settings["levels"] = self.levels if self.p is not None or self.learns else 0
         settings["hint"] = OnlineRegression(n_features=n_features) if self.learns else None
         settings = {name: value for name, value in {**settings, **own}.items() if value is not None}
