@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, 
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.hints import OnlineRegression
+from swapcal.properties.base import RangeProperty
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import each
 from swapcal.typing import Float64Array
@@ -464,14 +465,11 @@ class Round:
 
     def follow(self, label: float) -> None:
         """Double the range if a label that was learned lies beyond it: once, or until it does not while few are known."""
-        before, target = self.rules, self.rules.property
+        before, target = self.rules, cast(RangeProperty, self.rules.property)
         if target.low <= label <= target.high or not abs(label) <= LARGEST:
             return
-        while not target.low <= label <= target.high:
-            target = target.doubled(label)  # type: ignore[attr-defined]
-            if self.state.ledger.n_rounds > FIRST_LABELS:
-                break
-        self.adopt(replace(before, property=target))
+        few = self.state.ledger.n_rounds <= FIRST_LABELS
+        self.adopt(replace(before, property=target.covering(label) if few else target.doubled(label)))
         self.state.follow(before, self.rules)
         self.engine.assemble()
 

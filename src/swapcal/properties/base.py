@@ -174,6 +174,10 @@ class RangeProperty(Described, PropertyBase):
         ends = {"low": self.low - width} if y < self.low else {"high": self.high + width}
         return dataclasses.replace(self, **ends)
 
+    def covering(self, y: float) -> Self:
+        """Doubled until the label `y` lies in the range."""
+        return self if self.low <= y <= self.high else self.doubled(y).covering(y)
+
     @property
     def domain(self) -> tuple[float, float]:
         """The label range."""

@@ -177,7 +177,9 @@ class ScalarTask(Task):
     def _facts(self) -> dict[str, Any]:
         columns, costs = self.columns, self.evaluation.costs(self.config.costs)
         now = self.model.property
-        grown = "" if (now.low, now.high) == (columns.low, columns.high) else f", followed to {now.low:g} to {now.high:g}"
+        grown = (
+            "" if (now.low, now.high) == (columns.low, columns.high) else f", followed to {now.low:g} to {now.high:g}"
+        )
         facts = {"range": Range(columns.low, columns.high, columns.stated + grown), "lateness": self.model.lateness()}
         return {**facts, "jitter": self.jitter, "costs": costs}
 
