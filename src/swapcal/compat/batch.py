@@ -43,7 +43,9 @@ from typing import Any
 
 import numpy as np
 
+from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
+from swapcal.inputs import other_units
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import CompressedRows, each, sliced
 from swapcal.typing import Float64Array
@@ -101,6 +103,8 @@ def fitted(
 
     With 0 of them, or no rows, it is the last state that is kept.
     """
+    if hints is not None and (problem := other_units(hints, *forecaster.property.domain, "of the model", "y")):
+        raise InvalidInput(problem)
     n = len(y)
     copies, start = [], 0
     for stop in (*chosen(n, states, seed), n):
