@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import AtomsWarning, DataError
+from swapcal.inputs import other_units
 from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch, Coded, by_value, entries, text
+from swapcal.tables.batch import Batch, Coded, by_value, entries, spelled, text
 from swapcal.tasks.config import TaskConfig, parse_delay
 from swapcal.typing import Float64Array, IntArray
 
@@ -109,7 +110,7 @@ def _moment(batch: Batch, name: str, value: Any) -> float:
         stamp = datetime.datetime(value.year, value.month, value.day)
     else:
         try:
-            return float(value)
+            return spelled(value)
         except (TypeError, ValueError):
             pass
         try:
@@ -371,11 +372,9 @@ class Columns(ColumnReader):
         ):
             return
         low, high = self.property.domain if ends is None else ends
-        outside = (first < low) | (first > high)
-        if len(first) and 2 * np.count_nonzero(outside) > len(first):
-            most = f"most forecasts in column {column!r} of {self.source} are outside [{low:g}, {high:g}]"
-            units = f"bring them to the units of {asked.y!r} (percent: divide by 100), or give --low and --high"
-            raise DataError(f"{most}, such as {first[outside][0]:g}; {units}")
+        problem = other_units(first, low, high, f"in column {column!r} of {self.source}", repr(asked.y))
+        if problem is not None:
+            raise DataError(f"{problem}, or give --low and --high")
 
 
 class _Outcomes(NamedTuple):
@@ -451,7 +450,7 @@ def head_columns(batches: Sequence["Batch"], names: Sequence[str], n_rows: int) 
 def _spelled(value: str) -> bool:
     """Whether the text spells a number."""
     try:
-        float(value)
+        spelled(value)
     except ValueError:
         return False
     return True

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Groups
+from swapcal.inputs import other_units
 from swapcal.intervals import Interval
 from swapcal.protocols import Rows
 from swapcal.sparse import CompressedRows
@@ -74,6 +75,9 @@ def learn(model: Forecaster | Interval, X: CompressedRows, y: Float64Array, hint
     after theirs, and what helps the next row only is not shown.
     """
     n, first = len(y), model.rounds.issued
+    if hints is not None and isinstance(model, Forecaster):
+        if problem := other_units(hints, *model.property.domain, "of the model", "y"):
+            raise InvalidInput(problem)
     waits = np.arange(n) >= n - n // 10
     labels, known = np.where(waits, np.nan, y), np.arange(n) + n // 10
     model.run(X, labels, None if hints is None else steady(hints), missing="skip", known=known, waits=waits)
