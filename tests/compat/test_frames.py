@@ -54,7 +54,9 @@ def test_hints_in_other_units_are_refused() -> None:
     rng = np.random.default_rng(0)
     percent = rng.random(200) * 100
     y = rng.random(200) * 100 < percent
-    with pytest.raises(InvalidInput, match=r"most forecasts in column 'score' are outside \[0, 1\], such as .*percent"):
-        recalibrate(pd.DataFrame({"late": y, "score": percent}), y="late", hint="score")
+    with pytest.raises(
+        sc.errors.InvalidInput, match=r"most forecasts in column 'score' are outside \[0, 1\], such as .*percent"
+    ):
+        sc.recalibrate(pd.DataFrame({"late": y, "score": percent}), y="late", hint="score")
     few = np.where(np.arange(200) % 10 == 0, percent, percent / 100)
-    assert len(recalibrate(pd.DataFrame({"late": y, "score": few}), y="late", hint="score")) == 200
+    assert len(sc.recalibrate(pd.DataFrame({"late": y, "score": few}), y="late", hint="score")) == 200

@@ -464,12 +464,13 @@ class Round:
         self.make_room()
 
     def follow(self, label: float) -> None:
-        """Double the range if a label that was learned lies beyond it: once, or until it does not while few are known."""
+        """Double the range if a label lies beyond it: once, or until it does not while few are known."""
         before, target = self.rules, cast(RangeProperty, self.rules.property)
         if target.low <= label <= target.high or not abs(label) <= LARGEST:
             return
         few = self.state.ledger.n_rounds <= FIRST_LABELS
-        self.adopt(replace(before, property=target.covering(label) if few else target.doubled(label)))
+        wider: Any = target.covering(label) if few else target.doubled(label)
+        self.adopt(replace(before, property=wider))
         self.state.follow(before, self.rules)
         self.engine.assemble()
 

@@ -107,12 +107,12 @@ class Rules:
         parts = ("property", "hypotheses", "hint", "functions", "settled")
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in parts}
 
-    @property
+    @cached_property
     def clips(self) -> bool:
         """Whether the engine takes the end of the range for what lies beyond it."""
         return self.outside != "error"
 
-    @property
+    @cached_property
     def follows(self) -> bool:
         """Whether the range is doubled when a label lies beyond it."""
         return self.outside == "follow"
@@ -268,10 +268,11 @@ class State:
     def follow(self, before: Rules, rules: Rules) -> None:
         """Go on with a wider range: what counts in units of V counts in those of the new range from now on."""
         old, new = before.property, rules.property
-        low, high = old.domain
+        low = old.domain[0]
         v = float(old.loss_weight(low) / new.loss_weight(low))
         self.values.widen(*new.domain, v)
-        for part in (self.evidence, self.record, self.ledger):
+        parts: Any = (self.evidence, self.record, self.ledger)
+        for part in parts:
             part.rescale(v)
         for share in self.shares:
             share.rescale(Losses(new), v)

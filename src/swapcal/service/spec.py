@@ -131,7 +131,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     def forecast_property(self) -> Any:
         """What is forecast, on the range with which the stream starts."""
         config = self.config()
-        return config.property_on(config.low, config.high)
+        low, high = (0.0, 1.0) if config.low is None or config.high is None else (config.low, config.high)
+        return config.property_on(low, high)
 
     def beyond(self) -> str:
         """What becomes of outcomes beyond the range: where none is given it follows them, if there can be any."""

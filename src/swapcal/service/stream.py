@@ -457,8 +457,8 @@ class Stream(Stateful):
         self.property, watching = self.forecaster.property, self.spec.watching()
         scores, self.scores = self.scores, StreamEvaluation(self.property, self.groups, self.spec.bins)
         self.scores.totals = scores.totals
-        for each in self.monitors.values() if watching is not None else ():
-            each.monitor = monitor_of(watching, self.property, self.groups)
+        for each in self.monitors.values():
+            each.monitor = monitor_of(watching or MonitorSpec(), self.property, self.groups)
 
     def is_expired(self, forecast: sc.Forecast) -> bool:
         """Whether a forecast is too old for an outcome."""

@@ -207,7 +207,7 @@ class ScalarTask(Task):
         config, numeric = self.config, self.contexts.numeric
         hypotheses: Hypotheses = self.contexts.groups if numeric is None else numeric
         if saved is not None:
-            # A property or hint of the user's own is not in the file; that of a range that was found is, with the range.
+            # A property or hint of the user's own is not in the file; one on a range that was found is.
             target = None if self.columns.found else self.columns.property
             return Forecaster.from_bytes(saved.forecaster, property=target, hypotheses=hypotheses)
         n_features = 0 if self.features is None else len(self.features.columns)

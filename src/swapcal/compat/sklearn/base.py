@@ -75,8 +75,9 @@ def learn(model: Forecaster | Interval, X: CompressedRows, y: Float64Array, hint
     after theirs, and what helps the next row only is not shown.
     """
     n, first = len(y), model.rounds.issued
-    if hints is not None and isinstance(model, Forecaster):
-        if problem := other_units(hints, *model.property.domain, "of the model", "y"):
+    if isinstance(model, Forecaster) and hints is not None:
+        problem = other_units(hints, *model.property.domain, "of the model", "y")
+        if problem is not None:
             raise InvalidInput(problem)
     waits = np.arange(n) >= n - n // 10
     labels, known = np.where(waits, np.nan, y), np.arange(n) + n // 10
