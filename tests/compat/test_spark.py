@@ -156,7 +156,9 @@ def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
     for k in range(n_keys):
         part = slice(k * n, (k + 1) * n)
         x = {name: data[name][part] for name in ("sex", "age")}
-        expected[part] = forecaster_for_key(template(), "key", key_text(k)).run(x, data["y"][part], data["p"][part])
+        expected[part] = forecaster_for_key(template(), "key", key_text(str(k))).run(
+            x, data["y"][part], data["p"][part]
+        )
     assert (table["forecast"].to_numpy() == expected).all()
 
     n_parts = 3 if n_keys == 7 else 40

@@ -1,6 +1,8 @@
 """What Spark's workers run, without Spark: the loop over keys, however events are cut; and sentences."""
 
 import datetime as dt
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,12 @@ from swapcal.compat.spark.workers import (
     recalibrated_keys,
 )
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.forecaster import Forecaster
 from swapcal.keyed import KeyBucket, forecaster_for_key, key_text
+from swapcal.keyed.store import StateStore
 from swapcal.tasks.audit import mergeable_column
+from swapcal.tasks.by_key import run_by_key
+from swapcal.tasks.config import TaskConfig
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
@@ -56,6 +62,33 @@ def loop(table: Any, name: str) -> np.ndarray[Any, Any]:
         out.append(float(forecast))
         forecaster.update(forecast, row["y"])
     return np.array(out)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.int8()], ids=str)
+def test_keys_of_every_type_have_the_forecasts_of_a_run_by_key(tmp_path: Path, kind: Any) -> None:
+    names = pa.array(["5", "-3", "12"]).cast(kind)
+    table = rows(3, 300).set_column(0, "store", names.take(np.repeat(np.arange(3), 300)))
+    table = table.set_column(2, "p", pa.array(0.8 + 0.1 * table["p"].to_numpy()))  # far off: corrections are drawn
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "rows.parquet")
+    question = TaskConfig(
+        "y", "p", ["sex", "age"], low=0.0, high=1.0, by="store", seed=5, learn=False, protect="nothing"
+    )
+    run_by_key(
+        tmp_path / "rows.parquet", question, out=tmp_path / "out.parquet", state=tmp_path / "states.db", processes=1
+    )
+    expected = pa.parquet.read_table(tmp_path / "out.parquet")["forecast"].to_numpy()
+    with closing(StateStore(tmp_path / "states.db")) as store:
+        begun = store.begun()
+    assert begun is not None
+    made = bytes.fromhex(begun["models"]["template"])
+    found = pa.Table.from_batches(list(recalibrated_keys(iter(table.to_batches()), COLUMNS, made, 10**6)))
+    assert (found["forecast"].to_numpy() == expected).all()
+    # And as a stream in which every outcome comes at once.
+    cases = table.append_column("case", pa.array(np.arange(900))).append_column("gone", pa.nulls(900, pa.bool_()))
+    waiting = cases.set_column(cases.column_names.index("y"), "y", pa.nulls(900, pa.float64()))
+    played = play_bucket(KeyBucket(Forecaster.from_bytes(made)), pa.concat_tables([waiting, cases]), COLUMNS)
+    forecasts = played.filter(pa.compute.is_null(played["y"])).sort_by("case")["forecast"]
+    assert (forecasts.to_numpy() == expected).all()
 
 
 def test_outcomes_known_later() -> None:

@@ -72,7 +72,7 @@ class KeyBucket(Stateful):
     def _stream(self, key: Key, now: float) -> Cases:
         used, _, state = self.states.get(key, (now, 0.0, None))
         if state is None or (self.idle is not None and now - used > self.idle):
-            return Cases(forecaster_for_key(self.template, "key", key_text(key)), **self.rules)
+            return Cases(forecaster_for_key(self.template, "key", key_text(str(key))), **self.rules)
         return Cases.from_bytes(state)
 
     def expire(self, now: float) -> int:

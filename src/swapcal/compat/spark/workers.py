@@ -105,7 +105,7 @@ def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: 
     _check_size(key, table.num_rows, most_rows)
     table = in_order(table, key, columns)
     known = None if columns.known is None else moments(table, columns.known)
-    forecasts = forecaster_for_key(_template(template), "key", key_text(key)).run(
+    forecasts = forecaster_for_key(_template(template), "key", key_text(str(key))).run(
         contexts(table, columns.groups),
         floats(table, columns.y),
         None if columns.hint is None else floats(table, columns.hint),
