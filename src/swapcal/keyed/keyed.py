@@ -76,6 +76,16 @@ def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses
     return Forecaster(template.property, hypotheses, hint=hint, identity=json.dumps(names), **settings)
 
 
+def configuration(template: Forecaster) -> dict[str, Any]:
+    """What forecasters of a template have in common, as plain data; functions that are found on the way are apart."""
+    rules = template.rules
+    hint = None if rules.hint is None else dict(rules.hint.spec())
+    plain: dict[str, Any] = json.loads(
+        json.dumps({"property": dict(rules.property.spec()), "hint": hint, **rules.settings()})
+    )
+    return plain
+
+
 def warm_start(forecaster: Forecaster, elder: Forecaster) -> Forecaster:
     """A fresh forecaster whose learning hint goes on from where that of another has come; the same without one.
 
@@ -344,12 +354,7 @@ class Keyed:
 
     def _resume(self) -> None:
         """Go on with what the store holds, if it was made with the same template."""
-        rules = self.template.rules
-        parts = {
-            "property": dict(rules.property.spec()),
-            "hint": None if rules.hint is None else dict(rules.hint.spec()),
-        }
-        here = json.loads(json.dumps({**parts, **rules.settings()}))
+        here = configuration(self.template)
         there = json.loads(self._store.read("template") or json.dumps(here))
         for name in here:
             if here[name] != there.get(name):
