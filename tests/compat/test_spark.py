@@ -18,6 +18,7 @@ import pytest
 
 import swapcal as sc
 from effort import part
+from swapcal.compat.spark import frames
 from swapcal.errors import InvalidInput
 from swapcal.keyed import forecaster_for_key, key_text
 from swapcal.protocols import Row
@@ -48,6 +49,7 @@ def session(master: str = "local[2]") -> Any:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.stateStore.providerClass": frames.ROCKS,
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     }.items():
         builder = builder.config(name, value)
@@ -106,7 +108,7 @@ def stream(
     found = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(source))
     settings: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex"], "time": "t", "id": "case"}
     settings |= {"weight": "w", "never": "never"}
-    played = on_spark.recalibrate(found, **settings, seed=7, buckets=4, limit=10, forget_after=forget_after)
+    played = on_spark.recalibrate(found, **settings, seed=7, limit=10, forget_after=forget_after)
     writer = played.writeStream.format("parquet").option("path", str(sink))
     writer = writer.option("checkpointLocation", str(checkpoint))
     when: dict[str, Any] = {"availableNow": True} if trigger is None else {"processingTime": trigger}
@@ -156,7 +158,9 @@ def test_keys_are_the_loop_over_keys_and_the_audit_is_that_of_one_machine(
     for k in range(n_keys):
         part = slice(k * n, (k + 1) * n)
         x = {name: data[name][part] for name in ("sex", "age")}
-        expected[part] = forecaster_for_key(template(), "key", key_text(k)).run(x, data["y"][part], data["p"][part])
+        expected[part] = forecaster_for_key(template(), "key", key_text(str(k))).run(
+            x, data["y"][part], data["p"][part]
+        )
     assert (table["forecast"].to_numpy() == expected).all()
 
     n_parts = 3 if n_keys == 7 else 40

@@ -1,6 +1,8 @@
 """What Spark's workers run, without Spark: the loop over keys, however events are cut; and sentences."""
 
 import datetime as dt
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,12 @@ from swapcal.compat.spark.workers import (
     recalibrated_keys,
 )
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.forecaster import Forecaster
 from swapcal.keyed import KeyBucket, forecaster_for_key, key_text
+from swapcal.keyed.store import StateStore
 from swapcal.tasks.audit import mergeable_column
+from swapcal.tasks.by_key import run_by_key
+from swapcal.tasks.config import TaskConfig
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.compute")
@@ -58,6 +64,66 @@ def loop(table: Any, name: str) -> np.ndarray[Any, Any]:
     return np.array(out)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.int8()], ids=str)
+def test_keys_of_every_type_have_the_forecasts_of_a_run_by_key(tmp_path: Path, kind: Any) -> None:
+    names = pa.array(["5", "-3", "12"]).cast(kind)
+    table = rows(3, 300).set_column(0, "store", names.take(np.repeat(np.arange(3), 300)))
+    table = table.set_column(2, "p", pa.array(0.8 + 0.1 * table["p"].to_numpy()))  # far off: corrections are drawn
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "rows.parquet")
+    question = TaskConfig(
+        "y", "p", ["sex", "age"], low=0.0, high=1.0, by="store", seed=5, learn=False, protect="nothing"
+    )
+    run_by_key(
+        tmp_path / "rows.parquet", question, out=tmp_path / "out.parquet", state=tmp_path / "states.db", processes=1
+    )
+    expected = pa.parquet.read_table(tmp_path / "out.parquet")["forecast"].to_numpy()
+    with closing(StateStore(tmp_path / "states.db")) as store:
+        begun = store.begun()
+    assert begun is not None
+    made = bytes.fromhex(begun["models"]["template"])
+    found = pa.Table.from_batches(list(recalibrated_keys(iter(table.to_batches()), COLUMNS, made, 10**6)))
+    assert (found["forecast"].to_numpy() == expected).all()
+    # And as a stream in which every outcome comes at once.
+    cases = table.append_column("case", pa.array(np.arange(900))).append_column("gone", pa.nulls(900, pa.bool_()))
+    waiting = cases.set_column(cases.column_names.index("y"), "y", pa.nulls(900, pa.float64()))
+    played = play_bucket(KeyBucket(Forecaster.from_bytes(made)), pa.concat_tables([waiting, cases]), COLUMNS)
+    forecasts = played.filter(pa.compute.is_null(played["y"])).sort_by("case")["forecast"]
+    assert (forecasts.to_numpy() == expected).all()
+
+
+def test_bad_events_are_rows_with_a_reason_and_stop_nothing() -> None:
+    nan = float("nan")
+    events = {"store": ["a", None, "a", "a", "a", "a"], "t": [1.0, 2.0, 3.0, None, 5.0, 6.0]}
+    events |= {"case": ["1", "2", "3", "4", None, "1"], "p": [0.5, 0.5, 1.5, 0.5, 0.5, None], "y": [nan] * 5 + [1.0]}
+    columns = SparkColumns("store", "y", "p", (), ("t",), None, "case")
+    own = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=8)
+    played = play_bucket(KeyBucket(own), pa.Table.from_pandas(pd.DataFrame(events)), columns).to_pandas()
+    assert played["status"].tolist() == ["invalid"] * 3 + ["forecast", "invalid", "learned"]
+    words = ("no 'store'", "no 't'", "no 'case'", None, "1.5", None)
+    for reason, word in zip(played["reason"], words, strict=True):
+        assert reason is None if word is None else word in reason
+
+
+def test_a_state_of_other_settings_is_refused() -> None:
+    saved = KeyBucket(template()).to_bytes()
+    KeyBucket(template()).filled(saved)
+    seed = sc.Forecaster(sc.Probability(), template().hypotheses, seed=12, max_pending=256)
+    groups = sc.Forecaster(sc.Probability(), sc.Groups(["sex"], limit=30), seed=11, max_pending=256)
+    for other in (seed, groups, template(max_pending=8)):
+        with pytest.raises(StateFileError, match="made with another property, seed, groups or settings"):
+            KeyBucket(other).filled(saved)
+
+
+def test_the_repeated_hour_keeps_its_order() -> None:
+    columns = SparkColumns("store", "y", "p", (), ("t",), None, "case", micros=("t",))
+    micros = [1_792_890_000_000_000 + 1_800_000_000 * k for k in range(4)]  # half hours around the end of summer time
+    events = {"store": ["a"] * 4, "t": micros, "case": list("1234"), "p": [0.5] * 4, "y": [None] * 4}
+    own = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=8)
+    table = pa.table(events).take([2, 0, 3, 1])
+    played = play_bucket(KeyBucket(own), table, columns)
+    assert (played["case"].to_pylist(), played["t"].to_pylist()) == (list("1234"), micros)
+
+
 def test_outcomes_known_later() -> None:
     part = rows(1, 100)
     start = dt.datetime(2026, 1, 1)
@@ -86,12 +152,14 @@ def test_idle_keys_start_anew_and_get_a_row() -> None:
     assert at([1.0, 2.0, 101.0], KeyBucket(own, idle=50.0)) == ["forecast", "forecast", "unknown"]
     bucket = KeyBucket(own, idle=50.0)
     at([1.0], bucket)
-    assert (bucket.expire(40.0), bucket.expire(60.0)) == (0, 1)
+    at([1e9], bucket, "far")
+    assert list(bucket.states) == ["a", "far"]  # a time far ahead forgets no other key
     for bucket.clock, key in ((10.0, "a"), (20.0, "b")):
         at([bucket.clock], bucket, key)
+    del bucket.states["far"]
     again = KeyBucket(own).filled(bucket.to_bytes())
     assert (again.forget(15.0), list(again.states)) == (["a"], ["b"])
-    row = {"store": "a", "case": None, "t": None, "y": None, "forecast": None, "status": "idle"}
+    row = {"store": "a", "case": None, "t": None, "y": None, "forecast": None, "status": "idle", "reason": None}
     assert left(["a"], columns).to_dict("records") == [row]
     with pytest.raises(StateFileError, match="damaged"):
         KeyBucket(own).filled(KeyBucket(own).to_bytes()[:-1])

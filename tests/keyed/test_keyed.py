@@ -126,7 +126,11 @@ def test_time_to_live(tmp_path: Path) -> None:
     assert ("a" in keyed, "b" in keyed, len(keyed)) == (False, True, 1)
     with pytest.raises(sc.UnknownForecast, match="expired"):
         keyed.update(waiting, 1.0)
+    late = keyed.predict("b", [1.0, 0.0])
     now[0] = 100.0
+    with pytest.raises(sc.UnknownForecast, match="expired"):
+        keyed.update(late, 1.0)  # nobody has called expire()
+    assert ("b" in keyed, len(keyed), keyed.resident_keys) == (False, 0, [])  # and it was not made anew
     assert keyed.forecaster("b").n_pending == 0  # it came back as a cold key
     assert Keyed(template()).expire() == []
 

@@ -167,3 +167,26 @@ def test_a_run_that_is_killed_goes_on_where_it_was_committed(tmp_path: Path) -> 
                     run.kill()
             assert (run.wait() == 0) == (stop is None)
     assert out.read_bytes() == whole.read_bytes()
+
+
+def test_many_keys_with_few_rows_are_visited_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is not in memory costs as much as many rows: rows are gathered until keys have enough of them."""
+    rng, asked, ask = np.random.default_rng(1), list[str](), by_key.WorkerPool.ask
+    keys = rng.permutation(np.repeat(np.arange(300), 4)).tolist()
+    lines = [f"u{k},{int(y)},{p:.2f}" for k, y, p in zip(keys, rng.random(1200) < 0.4, rng.random(1200), strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join(["store,late,score", *lines]) + "\n")
+
+    def counted(team: by_key.WorkerPool, what: str, arguments: Any) -> None:
+        asked.append(what)
+        ask(team, what, arguments)
+
+    monkeypatch.setattr(by_key.WorkerPool, "ask", counted)
+    monkeypatch.setattr(by_key, "TOGETHER", 100)
+    question, outputs = replace(QUESTION, groups=(), protect="nothing"), []
+    for most, visits in ((1 << 21, 1), (400, 3), (1, 12)):
+        monkeypatch.setattr(by_key, "MOST", most)
+        asked.clear()
+        run_by_key(tmp_path / "rows.csv", question, out=tmp_path / f"{most}.csv", processes=1, resident=7)
+        outputs.append(read(tmp_path / f"{most}.csv"))
+        assert asked.count("play") == visits
+    assert outputs[0] == outputs[1] == outputs[2]

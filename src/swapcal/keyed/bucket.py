@@ -1,14 +1,16 @@
-"""Many keys in one piece of state, for engines whose state costs by the piece: bytes in, events by key, bytes out."""
+"""Keys in a piece of state, for engines that keep it: bytes in, events by key, bytes out."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from swapcal.cases import Answers, Cases, Events
-from swapcal.errors import InvalidInput, StateFileError
+from swapcal.cases import STATUSES, Answers, Cases, Events
+from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecaster import Forecaster
-from swapcal.keyed.keyed import forecaster_for_key, key_text
+from swapcal.keyed.keyed import configuration, forecaster_for_key, key_text
 from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 
@@ -56,31 +58,49 @@ class KeyBucket(Stateful):
         self.states: dict[Key, tuple[float, float, bytes]] = {}
         # What the clock says, in seconds: of events that are played now.
         self.clock = 0.0
+        # Of the events that were played last and are invalid, by their positions: why.
+        self.reasons: dict[int, str] = {}
+        made = {**configuration(template), **self.rules, "hypotheses": dict(template.hypotheses.spec())}
+        self.digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:32]
 
     def play(self, key: Key, times: Float64Array, n: int, events: Callable[[slice], Events]) -> Answers:
-        """The next events of a key, in the order of their times; `events(slice)` gives some of the `n` of them."""
+        """The next events of a key, in the order of their times; `events(slice)` gives some of the `n` of them.
+
+        An event that cannot be played is invalid, changes nothing, and has its reason in `reasons`.
+        """
         if len(times) != n or np.isnan(times).any() or (n and np.diff(times).min(initial=0.0) < 0.0):
             raise InvalidInput(f"the events of key {key!r} need one time each, in order and without gaps")
         gaps = [] if self.idle is None else (1 + np.flatnonzero(np.diff(times) > self.idle)).tolist()
-        parts = []
+        self.reasons = {}
+        parts: list[Answers] = []
         for start, stop in zip([0, *gaps], [*gaps, n], strict=True):
-            stream = self._stream(key, float(times[start]))
-            parts.append(stream.play(events(slice(start, stop))))
-            self.states[key] = float(times[stop - 1]), self.clock, stream.to_bytes()
+            parts += self._played(key, times, events, start, stop)
         return Answers(np.concatenate([p.forecast for p in parts]), np.concatenate([p.codes for p in parts]))
+
+    def _played(
+        self, key: Key, times: Float64Array, events: Callable[[slice], Events], start: int, stop: int
+    ) -> list[Answers]:
+        """Some events at once; where one of them is refused, each half by itself."""
+        stream = self._stream(key, float(times[start]))
+        try:
+            answers = stream.play(events(slice(start, stop)))
+        except SwapcalError as error:
+            if stop - start == 1:
+                self.reasons[start] = str(error)
+                return [Answers(np.array([np.nan]), np.array([STATUSES.index("invalid")], dtype=np.uint8))]
+            middle = (start + stop) // 2
+            halves = ((start, middle), (middle, stop))
+            return [each for some in halves for each in self._played(key, times, events, *some)]
+        for at in np.flatnonzero(answers.codes == STATUSES.index("invalid")).tolist():
+            self.reasons[start + at] = f"the outcome is not in the range of {self.template.property!r}"
+        self.states[key] = float(times[stop - 1]), self.clock, stream.to_bytes()
+        return [answers]
 
     def _stream(self, key: Key, now: float) -> Cases:
         used, _, state = self.states.get(key, (now, 0.0, None))
         if state is None or (self.idle is not None and now - used > self.idle):
-            return Cases(forecaster_for_key(self.template, "key", key_text(key)), **self.rules)
+            return Cases(forecaster_for_key(self.template, "key", key_text(str(key))), **self.rules)
         return Cases.from_bytes(state)
-
-    def expire(self, now: float) -> int:
-        """Forget keys that would start anew anyway; how many."""
-        gone = [] if self.idle is None else [k for k, (used, *_) in self.states.items() if now - used > self.idle]
-        for key in gone:
-            del self.states[key]
-        return len(gone)
 
     def forget(self, before: float) -> list[Key]:
         """Forget keys whose last event came before the clock said so much; which ones."""
@@ -92,14 +112,18 @@ class KeyBucket(Stateful):
     def to_state(self) -> Saved:
         """All keys with their times; what they have in common is not saved."""
         keys = [[key, used, seen] for key, (used, seen, _) in self.states.items()]
-        return Saved(keys, {}, {str(k): state for k, (_, _, state) in enumerate(self.states.values())})
+        return Saved([self.digest, keys], {}, {str(k): state for k, (_, _, state) in enumerate(self.states.values())})
 
     @classmethod
     def from_state(cls, packed: Packed, *, bucket: "KeyBucket | None" = None) -> "KeyBucket":
         """The bucket, with the keys that were saved."""
-        if bucket is None or len(packed.parts) != len(packed.plain):
+        digest, keys = packed.plain
+        if bucket is not None and digest != bucket.digest:
+            made = "this saved state was made with another property, seed, groups or settings"
+            raise StateFileError(f"{made}: give the same ones, or begin anew with another checkpoint")
+        if bucket is None or len(packed.parts) != len(keys):
             raise StateFileError("this saved state is damaged: its keys and states do not fit")
-        for k, (key, used, seen) in enumerate(packed.plain):
+        for k, (key, used, seen) in enumerate(keys):
             if type(key) not in (str, int):
                 raise StateFileError(f"this saved state is damaged: {key!r} is no key")
             bucket.states[key] = float(used), float(seen), packed.parts[str(k)]

@@ -76,6 +76,16 @@ def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses
     return Forecaster(template.property, hypotheses, hint=hint, identity=json.dumps(names), **settings)
 
 
+def configuration(template: Forecaster) -> dict[str, Any]:
+    """What forecasters of a template have in common, as plain data; functions that are found on the way are apart."""
+    rules = template.rules
+    hint = None if rules.hint is None else dict(rules.hint.spec())
+    plain: dict[str, Any] = json.loads(
+        json.dumps({"property": dict(rules.property.spec()), "hint": hint, **rules.settings()})
+    )
+    return plain
+
+
 def warm_start(forecaster: Forecaster, elder: Forecaster) -> Forecaster:
     """A fresh forecaster whose learning hint goes on from where that of another has come; the same without one.
 
@@ -231,13 +241,7 @@ class Keyed:
     def forecaster(self, key: Key) -> Forecaster:
         """The forecaster of a key, from memory, from the store, or new."""
         text, now = _text(key), self._clock()
-        entry = self._entries.get(key)
-        stale = now if self.time_to_live is None else now - self.time_to_live
-        if entry is None and (stored := self._store.get(text)) is not None:
-            entry = _Entry(Forecaster.from_bytes(stored[1]), stored[0])
-        if entry is not None and self.time_to_live is not None and entry.used < stale:
-            self._store.forget(text)
-            entry = None
+        entry = self._living(key)
         if entry is None:
             fresh = self._sibling("key", text)
             forecaster = warm_start(fresh, self.pooled) if self.cold else fresh
@@ -251,6 +255,18 @@ class Keyed:
             self._store.put([(_text(oldest), left.used, left.forecaster.to_bytes())])
             del self._entries[oldest]
         return forecaster
+
+    def _living(self, key: Key) -> _Entry | None:
+        """The entry of a key, now in memory; None where it is new or its time to live is over: then it is forgotten."""
+        text, entry = _text(key), self._entries.get(key)
+        if entry is None and (stored := self._store.get(text)) is not None:
+            entry = self._entries[key] = _Entry(Forecaster.from_bytes(stored[1]), stored[0])
+        if entry is not None and self.time_to_live is not None and entry.used < self._clock() - self.time_to_live:
+            self._store.forget(text)
+            self._entries.pop(key, None)
+            self._known.discard(text)
+            entry = None
+        return entry
 
     def predict(self, key: Key, x: Any, hint: float | None = None) -> KeyedForecast:
         """The forecast of a key for context `x`; opens a round of the key and of the pooled forecaster.
@@ -289,7 +305,7 @@ class Keyed:
         """
         if not isinstance(forecast, KeyedForecast):
             raise UnknownForecast(f"update takes what predict returned; got {inputs.short_repr(forecast)}")
-        if forecast.key not in self:
+        if forecast.key not in self or self._living(forecast.key) is None:
             raise UnknownForecast(f"there is no key {forecast.key!r}; it was never forecast, or has expired")
         self.forecaster(forecast.key).update(forecast.forecast, y)
         self.pooled.update(forecast.pooled, y)
@@ -338,12 +354,7 @@ class Keyed:
 
     def _resume(self) -> None:
         """Go on with what the store holds, if it was made with the same template."""
-        rules = self.template.rules
-        parts = {
-            "property": dict(rules.property.spec()),
-            "hint": None if rules.hint is None else dict(rules.hint.spec()),
-        }
-        here = json.loads(json.dumps({**parts, **rules.settings()}))
+        here = configuration(self.template)
         there = json.loads(self._store.read("template") or json.dumps(here))
         for name in here:
             if here[name] != there.get(name):

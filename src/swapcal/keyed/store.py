@@ -14,6 +14,7 @@ class Store:
     """A table from key to bytes, with the time at which each was last used. A file belongs to one store at a time."""
 
     journal: ClassVar[str] = "WAL"
+    synchronous: ClassVar[str] = "FULL"
 
     def __init__(self, path: str | PathLike[str] | None) -> None:
         self.path = None if path is None else fspath(path)
@@ -23,6 +24,7 @@ class Store:
                 # Before the journal, so that the lock is of the file itself: it ends with the process at the latest.
                 self._file.execute("PRAGMA locking_mode=EXCLUSIVE")
                 self._file.execute(f"PRAGMA journal_mode={self.journal}")
+                self._file.execute(f"PRAGMA synchronous={self.synchronous}")
             self._file.execute("BEGIN EXCLUSIVE")
             self._file.execute(
                 "CREATE TABLE IF NOT EXISTS states (key TEXT PRIMARY KEY, used REAL NOT NULL, state BLOB NOT NULL)"
@@ -90,6 +92,12 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class ScratchStore(Store):
+    """States that end with the process: nothing waits for the disk."""
+
+    journal, synchronous = "OFF", "OFF"
 
 
 class StateStore(Store):

@@ -522,6 +522,15 @@ def _readable_again(source: Any) -> bool:
     return isinstance(source, Mapping | list | tuple) or (hasattr(source, "columns") and not hasattr(source, "read"))
 
 
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Batches that follow each other as one."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    data = {name: _joined([batch.stored(name) for batch in batches]) for name in first.columns}
+    return Batch(first.name, first.first, sum(batch.n for batch in batches), data)
+
+
 def opening(records: Iterable[Batch], prefix: int, name: str) -> tuple[list[Batch], Iterator[Batch]]:
     """The batches that hold the first `prefix` rows, and an iterator over the others; `name` is for messages."""
     batches, first, n_rows = iter(records), list[Batch](), 0

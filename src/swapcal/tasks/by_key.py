@@ -29,10 +29,10 @@ from swapcal.hypotheses import Finite
 from swapcal.inputs import integer
 from swapcal.intervals.interval import Interval
 from swapcal.keyed.keyed import MOST_FULL, forecaster_for_key, key_text
-from swapcal.keyed.store import StateStore, Store
+from swapcal.keyed.store import ScratchStore, StateStore
 from swapcal.protocols import Hypotheses
 from swapcal.tables.batch import Batch, Coded, Fingerprint, by_value, taken, text
-from swapcal.tables.records import opening, read
+from swapcal.tables.records import joined, opening, read
 from swapcal.tasks.audit import BINS, mergeable_column, merged_result
 from swapcal.tasks.checkpoint import START_OVER, Checkpoint
 from swapcal.tasks.classes import ClassesTask
@@ -211,12 +211,15 @@ class KeyWorker:
     def __init__(self, models: KeyModels, folder: Path, number: int, resident: int) -> None:
         self._models, self._resident = models, resident
         self._entries: OrderedDict[str, Any] = OrderedDict()
-        self._store, self._dirty = Store(folder / f"{number}.db"), dict[str, None]()
+        self._store, self._dirty = ScratchStore(folder / f"{number}.db"), dict[str, None]()
         self._template = models.forecaster()
         self._columns = models.columns()
 
-    def play(self, part: Part, states: list[tuple[str, bytes]]) -> Float64Array:
-        """The forecasts of some rows, in their order; keys that come for the first time may have states from before."""
+    def play(self, part: Part, states: list[tuple[str, bytes]], last: bool) -> Float64Array:
+        """The forecasts of some rows, in their order; keys that come for the first time may have states from before.
+
+        After the `last` rows nobody asks for a state.
+        """
         if states:
             self._store.put([(key, 0.0, state) for key, state in states])
         order = np.argsort(part.keys.codes, kind="stable")
@@ -225,7 +228,7 @@ class KeyWorker:
         forecasts = []
         for rows in np.split(order, starts[1:]) if len(order) else ():
             key = str(part.keys.values[part.keys.codes[rows[0]]])
-            forecasts.append(self._models.run(self._model(key), part.taken(rows)))
+            forecasts.append(self._models.run(self._model(key, last), part.taken(rows)))
             self._dirty[key] = None
         if not forecasts:
             return np.empty(0)
@@ -252,7 +255,7 @@ class KeyWorker:
         self._columns = self._models.columns()
         return states, columns, time.process_time()
 
-    def _model(self, key: str) -> Any:
+    def _model(self, key: str, last: bool) -> Any:
         model = self._entries.pop(key, None)
         if model is None:
             stored = self._store.get(key)
@@ -260,7 +263,8 @@ class KeyWorker:
         self._entries[key] = model
         while len(self._entries) > self._resident:
             oldest, left = self._entries.popitem(last=False)
-            self._store.put([(oldest, 0.0, left.to_bytes())])
+            if not last:
+                self._store.put([(oldest, 0.0, left.to_bytes())])
         return model
 
 
@@ -363,6 +367,8 @@ class WorkerPool:
 
 # Rows that are handed out together, and seconds between commits.
 TOGETHER, PAUSE = 1 << 17, 10.0
+# To visit a key costs about as much as to play so many rows; where keys have fewer, more rows are handed out together.
+ENOUGH, MOST = 20, 1 << 21
 # How many such parts are out at a time.
 _AHEAD = 2
 
@@ -489,6 +495,20 @@ def _keys(batch: Batch, by: str) -> Coded:
     return Coded(column.codes, tuple(str(each) for each in texts))
 
 
+def _portions(batches: Iterator[Batch], by: str) -> Iterator[tuple[Batch, bool]]:
+    """Batches, joined until their keys have enough rows on average; and whether they are known to be the last."""
+    held: list[Batch] = []
+    keys: set[str] = set()
+    following = next(batches, None)
+    while following is not None:
+        held.append(following)
+        keys.update(_keys(following, by).values)
+        n, following = sum(batch.n for batch in held), next(batches, None)
+        if following is None or n >= ENOUGH * len(keys) or n + following.n > MOST:
+            yield joined(held), following is None
+            held, keys = [], set()
+
+
 def _resumed(
     config: TaskConfig,
     first: list[Batch],
@@ -559,16 +579,17 @@ class _Job:
         try:
             last, committed, more, pressed = time.monotonic(), self.done, True, False
             waiting: deque[_Asked] = deque()
+            portions = _portions(batches, self.task.config.by or "")
             while waiting or more:
                 pressed = pressed or (stop is not None and stop())
                 news = bool(waiting) or self.done > committed
                 due = pressed or (news and time.monotonic() - last > pause)
                 # A commit is of all that was asked, so nothing more is asked before it.
                 while more and not due and len(waiting) < _AHEAD:
-                    following = next(batches, None)
+                    following = next(portions, None)
                     more = following is not None
                     if following is not None:
-                        waiting.append(self._ask(following))
+                        waiting.append(self._ask(*following))
                 if waiting:
                     self._take(waiting.popleft(), output)
                 if progress is not None:
@@ -593,7 +614,7 @@ class _Job:
         result = self.task.result(self.asked, None)
         return replace(result, counts=replace(result.counts, keys=n_keys))
 
-    def _ask(self, batch: Batch) -> _Asked:
+    def _ask(self, batch: Batch, last: bool) -> _Asked:
         """Hand out some rows: to each process those of its keys, and the states from before of keys that are new."""
         inputs = self.task.count(batch)
         if inputs.weights is not None:  # rows of no weight are forecast, and not learned from
@@ -607,7 +628,8 @@ class _Job:
             places = dict(zip(part.keys.values, owners.tolist(), strict=True))
             for key, state in self.kept.states(fresh):
                 states[places[key]].append((key, state))
-        self.team.ask("play", [(part.taken(rows), old) for rows, old in zip(where, states, strict=True)])
+        last = last and self.kept.path is None
+        self.team.ask("play", [(part.taken(rows), old, last) for rows, old in zip(where, states, strict=True)])
         return _Asked(batch, inputs, where)
 
     def _take(self, asked: _Asked, output: Output | None) -> None:

@@ -1,6 +1,7 @@
 """One audit over all rows of a DataFrame: parts on the workers, added up by tree."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from swapcal import inputs
@@ -19,10 +20,10 @@ from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result
 
 # --------
-# A bucket of keys in Spark's own state store.
+# A key in Spark's own state store.
 
 
-class BucketProcessor:
+class KeyProcessor:
     """A `StatefulProcessor` of Spark by its methods; its base class would make pyspark a need of this module."""
 
     def __init__(self, columns: SparkColumns, template: bytes, rules: dict[str, Any], forget: float | None) -> None:
@@ -31,11 +32,11 @@ class BucketProcessor:
     def init(self, handle: Any) -> None:
         """Spark calls it first."""
         self._handle = handle
-        self._state = handle.getValueState("bucket", "state binary")
+        self._state = handle.getValueState("key", "state binary")
         self._made = Forecaster.from_bytes(self.template)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802
-        """The events of a bucket in a micro-batch."""
+        """The events of a key in a micro-batch."""
         tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in rows]
         table = pa.concat_tables(tables, promote_options="permissive")
         bucket = self._bucket()
@@ -45,7 +46,7 @@ class BucketProcessor:
         yield played.to_pandas()
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802
-        """Keys of a bucket for which nothing has come for too long leave, each with a row that says so."""
+        """A key for which nothing has come for too long leaves, with a row that says so."""
         if self.forget is not None and self._state.exists():
             bucket = self._bucket()
             gone = bucket.forget(timerValues.getCurrentProcessingTimeInMs() / 1e3 - self.forget)
@@ -58,7 +59,7 @@ class BucketProcessor:
         return bucket.filled(bytes(self._state.get()[0])) if self._state.exists() else bucket
 
     def _keep(self, bucket: KeyBucket) -> None:
-        """Store the bucket, with one timer, for the key of which nothing was heard for longest."""
+        """Store the key, with one timer."""
         if bucket.states:
             self._state.update((bucket.to_bytes(),))
         else:
@@ -98,7 +99,6 @@ def recalibrate(
     output: str = "forecast",
     limit: int = 100,
     most_rows: int = 50_000_000,
-    buckets: int = 64,
     idle: float | None = None,
     forget_after: float | None = None,
     remember: int = 256,
@@ -142,15 +142,12 @@ def recalibrate(
         Groups of a key, where `groups` are columns.
     most_rows : int
         Rows of a key beyond which a batch stops with a sentence, before the worker's memory does.
-    buckets : int
-        Pieces of state in which a stream keeps its keys; about one for a hundred keys. It must stay the same for a
-        checkpoint.
     idle : float, optional
         A key of a stream without an event for so long, in the unit of `time` (seconds), starts anew.
     forget_after : float, optional
         The state of a key of a stream for which nothing has come for so many seconds of the clock leaves the store,
-        with a row whose status is "idle"; a timer sees to it, also where no event comes to its bucket any more. Give
-        what no live key ever waits, and no restart takes. None: an idle key leaves when its bucket is next played.
+        with a row whose status is "idle"; a timer sees to it, also where no event comes any more. Give what no live key
+        ever waits, and no restart takes. None: no key leaves.
     remember : int
         How many cases of a key that no longer wait are remembered, to tell repeated outcomes from unknown ones.
     **settings
@@ -159,15 +156,16 @@ def recalibrate(
     Returns
     -------
     pyspark.sql.DataFrame
-        Of a batch: all columns and the forecasts. Of a stream: key, id, time, y, forecast and `status`, one row for
-        each event; filter by status ("repeated", "unknown", "expired", "invalid", "forgotten") for what was not learned
+        Of a batch: all columns and the forecasts. Of a stream: key, id, time, y, forecast, `status` and `reason`, one
+        row for each event; an event that cannot be played is "invalid", with the reason, and stops nothing; filter by status ("repeated", "unknown", "expired", "invalid", "forgotten") for what was not learned
         from, and "idle" for keys that have left.
 
     Notes
     -----
     The numbers are those of the loop over keys, bit for bit, and a stream that is started again from its checkpoint
-    goes on with the same forecasts. Rows of a key are in one worker's memory at a time, and in one bucket of the state
-    store. A stream needs RocksDB as its state store, which is set here if nothing else was, and the package protobuf.
+    goes on with the same forecasts; with another property, seed, groups or settings it is refused. Rows of a key are in
+    one worker's memory at a time. A stream keeps one state for each key; it needs RocksDB as its state store, which you
+    set, and the package protobuf.
     """
     columns = SparkColumns(
         key, y, hint, _group_columns(groups), workers.named(time, "time"), known, id, output, weight, never
@@ -187,8 +185,10 @@ def recalibrate(
         raise InvalidInput("a stream needs id=, the column by which an outcome finds its case")
     forget = None if forget_after is None else inputs.number(forget_after, "forget_after", 1e-3, 1e10)
     rules = {"idle": idle, "remember": inputs.integer(remember, "remember", 0), "order": order}
-    processor = BucketProcessor(columns, template.to_bytes(), rules, forget)
-    return _stream(df, columns, processor, inputs.integer(buckets, "buckets", 1))
+    micros = tuple(name for name, kind in df.dtypes if kind == "timestamp" and name in (*columns.time, known))
+    columns = replace(columns, micros=micros)
+    processor = KeyProcessor(columns, template.to_bytes(), rules, forget)
+    return _stream(df, columns, processor)
 
 
 def _group_columns(groups: Any) -> tuple[str, ...]:
@@ -207,27 +207,33 @@ def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int, orde
     return df.repartition(columns.key).sortWithinPartitions(columns.key).mapInArrow(play, schema)
 
 
-def _stream(df: Any, columns: SparkColumns, processor: BucketProcessor, buckets: int) -> Any:
+def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor) -> Any:
     functions = package("pyspark.sql.functions", "recalibrate", extra="spark")
     types = package("pyspark.sql.types", "recalibrate", extra="spark")
     package("google.protobuf", "recalibrate on a stream", extra="spark")
-    session, name = df.sparkSession, "spark.sql.streaming.stateStore.providerClass"
-    if "RocksDB" not in session.conf.get(name):
-        session.conf.set(name, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    name = "spark.sql.streaming.stateStore.providerClass"
+    if "RocksDB" not in df.sparkSession.conf.get(name):
+        line = f'spark.conf.set("{name}", "{ROCKS}")'
+        raise InvalidInput(f"a stream keeps its keys in RocksDB, which the session does not use; add the line {line}")
     known = {field.name: field.dataType for field in df.schema.fields}
     kinds = {name: known[name] for name in (columns.key, columns.id, columns.time[0], columns.y)}
-    kinds |= {columns.output: types.DoubleType(), "status": types.StringType()}
+    kinds |= dict.fromkeys((columns.time[0],) if columns.time[0] in columns.micros else (), types.LongType())
+    kinds |= {columns.output: types.DoubleType(), "status": types.StringType(), "reason": types.StringType()}
     fields = [types.StructField(name, kind, True) for name, kind in kinds.items()]
-    bucket = functions.pmod(functions.xxhash64(columns.key), functions.lit(buckets))
-    narrow = df.select(*columns.read, bucket.alias("__bucket"))
-    return narrow.groupBy("__bucket").transformWithStateInPandas(
+    narrow = df.select(*columns.read)
+    for name in columns.micros:
+        narrow = narrow.withColumn(name, functions.unix_micros(name))
+    played = narrow.groupBy(columns.key).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=types.StructType(fields),
         outputMode="Append",
         timeMode="None" if processor.forget is None else "ProcessingTime",
     )
+    moment = columns.time[0]
+    return played.withColumn(moment, functions.timestamp_micros(moment)) if moment in columns.micros else played
 
 
+ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _BRANCHES = 16
 
 

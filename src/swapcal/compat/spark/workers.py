@@ -44,6 +44,8 @@ class SparkColumns:
     output: str = "forecast"
     weight: str | None = None
     never: str | None = None
+    # Columns of times that a stream hands over as microseconds since 1970 in UTC: local times come twice in autumn.
+    micros: tuple[str, ...] = ()
 
     @property
     def read(self) -> list[str]:
@@ -105,7 +107,7 @@ def recalibrated(table: Any, columns: SparkColumns, template: bytes, most_rows: 
     _check_size(key, table.num_rows, most_rows)
     table = in_order(table, key, columns)
     known = None if columns.known is None else moments(table, columns.known)
-    forecasts = forecaster_for_key(_template(template), "key", key_text(key)).run(
+    forecasts = forecaster_for_key(_template(template), "key", key_text(str(key))).run(
         contexts(table, columns.groups),
         floats(table, columns.y),
         None if columns.hint is None else floats(table, columns.hint),
@@ -162,11 +164,20 @@ def _check_size(key: Any, n_rows: int, most_rows: int) -> None:
 
 
 def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
-    """The events of some keys: cases, whose y is null, and outcomes, or that none will come. One row for each event."""
+    """The events of some keys: cases, whose y is null, and outcomes, or that none will come. One row for each event.
+
+    An event without key, id or time, or that the forecaster refuses, is a row with the status "invalid" and a reason.
+    """
     assert columns.id is not None
-    _key(table, columns)
-    if pc.any(pc.is_null(table[columns.id])).as_py():
-        raise InvalidInput(f"an event has no id: the column {columns.id!r} is null")
+    for name in columns.micros:
+        at = table.column_names.index(name)
+        table = table.set_column(at, name, table[name].cast(pa.int64()).cast(pa.timestamp("us")))
+    needed = (columns.key, columns.id, *columns.time)
+    without: dict[str, Any] = {name: pc.is_null(table[name], nan_is_null=True).to_numpy() for name in needed}
+    refused = np.logical_or.reduce(list(without.values()))
+    nameless, table = table.filter(pa.array(refused)), table.filter(pa.array(~refused))
+    missing = [", ".join(repr(name) for name in without if without[name][t]) for t in np.flatnonzero(refused)]
+    reasons: list[str | None] = [f"the event has no {names}" for names in missing]
     never = pa.nulls(table.num_rows, pa.bool_()) if columns.never is None else table[columns.never]
     table = table.append_column("__never", pc.fill_null(never.cast(pa.bool_()), False))
     table = table.append_column("__outcome", pc.or_(pc.is_valid(table[columns.y]), table["__never"]))
@@ -198,13 +209,15 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
             )
 
         parts.append(bucket.play(keys[first], clock[first:last], last - first, events))
-    if len(clock):
-        bucket.expire(float(clock.max()))
-    status = [word for played in parts for word in played.status]
-    forecast = np.concatenate([played.forecast for played in parts]) if parts else np.zeros(0)
+        reasons += [bucket.reasons.get(t) for t in range(last - first)]
+    status = ["invalid"] * nameless.num_rows + [word for played in parts for word in played.status]
+    forecast = np.concatenate([np.full(nameless.num_rows, np.nan), *(played.forecast for played in parts)])
+    table = pa.concat_tables([nameless.select(columns.read), table.select(columns.read)])
     out = {name: table[name] for name in (columns.key, columns.id, columns.time[0], columns.y)}
+    if columns.time[0] in columns.micros:
+        out[columns.time[0]] = out[columns.time[0]].cast(pa.int64())
     out |= {columns.output: pa.array(forecast, mask=np.isnan(forecast)), "status": pa.array(status, pa.string())}
-    return pa.table(out)
+    return pa.table({**out, "reason": pa.array(reasons, pa.string())})
 
 
 def left(keys: list[Any], columns: SparkColumns) -> Any:
@@ -213,7 +226,7 @@ def left(keys: list[Any], columns: SparkColumns) -> Any:
 
     assert columns.id is not None
     nothing = dict.fromkeys((columns.id, columns.time[0], columns.y, columns.output))
-    return pandas.DataFrame([{columns.key: key, **nothing, "status": "idle"} for key in keys])
+    return pandas.DataFrame([{columns.key: key, **nothing, "status": "idle", "reason": None} for key in keys])
 
 
 def partial_audit(tables: Iterable[Any], empty: bytes, forecast: str, y: str, groups: tuple[str, ...]) -> bytes:
