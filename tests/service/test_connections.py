@@ -118,11 +118,22 @@ def test_bytes_that_trickle_buy_no_time(limited: Running) -> None:
 
 
 def test_whoever_does_not_read_is_not_waited_for(limited: Running) -> None:
-    with _connect(limited) as connection:
+    asked, size = 15, len(limited.http.get("/openapi.json").content)
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(60.0)
-        with pytest.raises((BrokenPipeError, ConnectionResetError)):
-            while True:
-                connection.sendall(b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1000)
+        connection.connect(("127.0.0.1", limited.port))
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * asked)
+        time.sleep(2 * SECONDS)
+        assert len(_answer(connection)) < asked * size
+
+
+def test_requests_that_wait_are_few(limited: Running) -> None:
+    before = _memory(limited)
+    with _connect(limited) as connection, pytest.raises((BrokenPipeError, ConnectionResetError)):
+        for _ in range(10_000):
+            connection.sendall(b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n" * 100)
+    assert _memory(limited) - before < 10 * 2**20
 
 
 def test_connections_are_counted(limited: Running) -> None:

@@ -16,6 +16,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from swapcal.service.config import Limits
 from swapcal.service.schemas import MEDIA_TYPE, Problem
 
+# So many requests of a connection may wait for the answer to an earlier one.
+AHEAD = 16
+
 
 class Connection(HttpToolsProtocol):
     """Uvicorn's protocol with limits. Made by `connections`."""
@@ -59,6 +62,9 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Its head is whole. It may have come in one piece that is larger than a head may be."""
+        if len(self.pipeline) >= AHEAD:
+            self._refusal = Problem(429, f"a connection has at most {AHEAD} requests that wait for their answers")
+            raise httptools.HttpParserError
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self.limits.head:
             self._refusal = self._too_large()
             raise httptools.HttpParserError
@@ -80,6 +86,18 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             self._end_soon()
+
+    def pause_writing(self) -> None:
+        """Answers are not read; they are kept for so long and no longer."""
+        super().pause_writing()
+        self._end_soon()
+
+    def resume_writing(self) -> None:
+        """They are read again."""
+        super().resume_writing()
+        self._stop_timer()
+        if not self._whole:
+            self._begin()
 
     def timeout_keep_alive_handler(self) -> None:
         """Nothing has come for long; what was not read by now never will be."""
