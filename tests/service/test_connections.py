@@ -24,7 +24,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def _connect(server: Running) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=60.0)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=20.0)
 
 
 def _answer(connection: socket.socket) -> bytes:
@@ -118,14 +118,26 @@ def test_bytes_that_trickle_buy_no_time(limited: Running) -> None:
 
 
 def test_whoever_does_not_read_is_not_waited_for(limited: Running) -> None:
-    asked, size = 15, len(limited.http.get("/openapi.json").content)
+    size, asked = len(limited.http.get("/openapi.json").content), 0
+    before = _answered(limited)
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(60.0)
+        connection.settimeout(20.0)
         connection.connect(("127.0.0.1", limited.port))
-        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * asked)
+        # Until no buffer takes any more, and an answer waits for its reader.
+        stuck = False
+        while not stuck:
+            connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 5)
+            asked, until = asked + 5, time.monotonic() + SECONDS / 2
+            while _answered(limited) - before < asked and not stuck:
+                stuck = time.monotonic() > until
         time.sleep(2 * SECONDS)
         assert len(_answer(connection)) < asked * size
+
+
+def _answered(server: Running) -> int:
+    lines = server.http.get("/metrics").text.splitlines()
+    return sum(int(float(one.split()[-1])) for one in lines if one.startswith('swapcal_requests_total{route="/openapi'))
 
 
 def test_requests_that_wait_are_few(limited: Running) -> None:

@@ -31,7 +31,9 @@ class Connection(HttpToolsProtocol):
         self._around = 0
         self._whole = True
         self._refusal = Problem(400, "this is not HTTP")
-        self._timer: TimerHandle | None = None
+        # Of a request that is not whole, and of answers that are not read.
+        self._request: TimerHandle | None = None
+        self._answers: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody connects: refused where there are too many already, else the time of the first request begins."""
@@ -43,7 +45,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The end."""
-        self._stop_timer()
+        self._stop_request()
+        self._stop_answers()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -52,7 +55,7 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._around > self.limits.head and not self.transport.is_closing():
             self._refuse(self._too_large())
-        elif not self._whole and self._timer is None:
+        elif not self._whole and self._request is None:
             self._begin()
 
     def on_message_begin(self) -> None:
@@ -78,7 +81,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """All of it is there, and has taken its time."""
         self._whole, self._around = True, 0
-        self._stop_timer()
+        self._stop_request()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -95,9 +98,8 @@ class Connection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """They are read again."""
         super().resume_writing()
-        self._stop_timer()
-        if not self._whole:
-            self._begin()
+        if not self.transport.is_closing():
+            self._stop_answers()
 
     def timeout_keep_alive_handler(self) -> None:
         """Nothing has come for long; what was not read by now never will be."""
@@ -118,7 +120,7 @@ class Connection(HttpToolsProtocol):
         return Problem(431, f"what comes before the body has at most {self.limits.head} bytes")
 
     def _begin(self) -> None:
-        self._timer = self.loop.call_later(self.limits.request_seconds, self._late)
+        self._request = self.loop.call_later(self.limits.request_seconds, self._late)
 
     def _late(self) -> None:
         self._refuse(Problem(408, f"a request must be whole within {self.limits.request_seconds:g} seconds"))
@@ -131,17 +133,23 @@ class Connection(HttpToolsProtocol):
             head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n{again}\r\n"
             self.transport.write(STATUS_LINE[problem.status] + head.encode() + body)
         self.transport.close()
+        self._stop_request()
         self._end_soon()
 
     def _end_soon(self) -> None:
         # Closing waits until all is sent, which may be never.
-        self._stop_timer()
-        self._timer = self.loop.call_later(self.limits.request_seconds, self.transport.abort)
+        if self._answers is None:
+            self._answers = self.loop.call_later(self.limits.request_seconds, self.transport.abort)
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _stop_request(self) -> None:
+        if self._request is not None:
+            self._request.cancel()
+            self._request = None
+
+    def _stop_answers(self) -> None:
+        if self._answers is not None:
+            self._answers.cancel()
+            self._answers = None
 
 
 def connections(limits: Limits) -> type[Connection]:
