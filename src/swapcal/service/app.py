@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import logging
+import resource
 import signal
 import sys
 import time
@@ -22,6 +23,7 @@ import swapcal as sc
 from swapcal.service import metrics
 from swapcal.service.access import OPEN_PATHS, json
 from swapcal.service.config import Config, is_loopback
+from swapcal.service.connection import connections
 from swapcal.service.routes import OPERATIONS, Operation, document
 from swapcal.service.schemas import MEDIA_TYPE, Problem, check_name, is_id
 from swapcal.service.server import Server
@@ -32,6 +34,8 @@ BASIC = 'Basic realm="swapcal: any name, and a token as the password"'
 _REFUSALS = {404: "there is nothing at this address", 405: "this address does not take this method"}
 # How long one thread may keep the interpreter while the other waits: the writer must not wait 5 ms for its turn.
 SWITCH_SECONDS = 0.001
+# Files of the process besides its connections: the store's, the model servers', those of the page's process.
+OWN_FILES = 200
 PASSED_ON = "x-swapcal-passed-on"
 
 
@@ -75,9 +79,6 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the application's own start and end."""
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
         scope["app"] = self
         if scope["type"] != "http":
             await self._router(scope, receive, send)
@@ -210,9 +211,12 @@ def run(config: Config, *, started: Callable[[int], None] | None = None) -> int:
     if not is_loopback(service.host):
         _needs_tokens(config)
     app = Application(config, open_store(service.store, owner=service.advertise, seconds=service.store_seconds))
-    where = {"host": service.host, "port": service.port, "timeout_graceful_shutdown": service.stop_seconds}
+    _needs_files(config.limits.connections)
+    # Half of the time to stop is for requests, and half for snapshots.
+    where = {"host": service.host, "port": service.port, "timeout_graceful_shutdown": service.stop_seconds / 2}
     quiet = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
-    rest = {"proxy_headers": False, "timeout_keep_alive": 75, "lifespan": "on"}
+    rest = {"proxy_headers": False, "timeout_keep_alive": 75, "lifespan": "on", "ws": "none"}
+    rest["http"] = connections(config.limits)
     server = _Announcing(uvicorn.Config(app, **where, **quiet, **rest), app, started)  # type: ignore[arg-type]
     sys.setswitchinterval(SWITCH_SECONDS)
     # A batch makes thousands of small objects and no cycles: the collector need not look after every 700 of them.
@@ -240,6 +244,19 @@ class _Announcing(uvicorn.Server):
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         self._app.server.begin_stop()
         await super().shutdown(sockets)  # type: ignore[arg-type]
+
+
+def _needs_files(connections: int) -> None:
+    """Let the process have a file for each connection and some for itself, or refuse to start."""
+    needed = connections + OWN_FILES
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < needed:
+        raise sc.InvalidInput(
+            f"connections = {connections} needs {needed} open files, and the system allows {most}; lower `connections` "
+            "under [limits], or raise  ulimit -n"
+        )
+    if allowed != resource.RLIM_INFINITY and allowed < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
 
 
 def _needs_tokens(config: Config) -> None:

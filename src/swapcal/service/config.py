@@ -41,12 +41,15 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     streams: Annotated[int, Meta(ge=1, le=10_000)] = 100
     queue: Annotated[int, Meta(ge=1, le=10_000_000)] = 20_000
     rate: Annotated[float, Meta(ge=0.001, le=1e9)] = 20_000.0
+    head: Annotated[int, Meta(ge=1024, le=2**20)] = 65_536
+    request_seconds: Annotated[int, Meta(ge=1, le=3600)] = 30
+    connections: Annotated[int, Meta(ge=1, le=100_000)] = 500
 
 
 class Upstream(Struct, frozen=True, forbid_unknown_fields=True):
     """[upstream.<stream>]: the model server that gives the hint where the client sends none."""
 
-    url: str
+    url: Annotated[str, Meta(pattern="^https?://")]
     kind: Literal["mlflow", "v2"] = "mlflow"
     timeout: Annotated[float, Meta(gt=0.0, le=60.0)] = 2.0
     output: str | None = None
