@@ -130,7 +130,7 @@ def buckets(idle: float | None) -> Played:
             forecasts.append(played.forecast)
             status += played.status
         bucket = KeyBucket(template, idle=idle, remember=20).filled(bucket.to_bytes())
-    ends = [bucket.expire(T + 2.0), len(bucket.forget(3.5))]
+    ends = [len(bucket.forget(3.5))]
     return Played(numbers(*forecasts, ends) + words(*status))
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from swapcal.cases import STATUSES, Answers, Cases, Events
+from swapcal.cases import Answers, Cases, Events
 from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecaster import Forecaster
 from swapcal.keyed.keyed import configuration, forecaster_for_key, key_text
+from swapcal.lifecycle import STATUSES
 from swapcal.state import Packed, Saved, Stateful
 from swapcal.typing import Float64Array
 

@@ -154,6 +154,9 @@ def _on_spark(kind: str, small: str, large: str) -> float:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -172,7 +175,7 @@ def _job(session: Any, kind: str, folder: str) -> None:
         return
     schema = session.read.parquet(folder).schema
     found = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
-    played = on_spark.recalibrate(found, id="case", limit=20, buckets=32, **_SETTINGS)
+    played = on_spark.recalibrate(found, id="case", limit=20, **_SETTINGS)
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = played.writeStream.format("noop").option("checkpointLocation", checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()

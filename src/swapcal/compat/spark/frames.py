@@ -157,8 +157,9 @@ def recalibrate(
     -------
     pyspark.sql.DataFrame
         Of a batch: all columns and the forecasts. Of a stream: key, id, time, y, forecast, `status` and `reason`, one
-        row for each event; an event that cannot be played is "invalid", with the reason, and stops nothing; filter by status ("repeated", "unknown", "expired", "invalid", "forgotten") for what was not learned
-        from, and "idle" for keys that have left.
+        row for each event; an event that cannot be played is "invalid", with the reason, and stops nothing. Filter by
+        status ("repeated", "unknown", "expired", "invalid", "forgotten") for what was not learned from, and "idle" for
+        keys that have left.
 
     Notes
     -----
