@@ -43,6 +43,7 @@ from swapcal.hypotheses import Groups as Groups
 from swapcal.hypotheses import Linear as Linear
 from swapcal.hypotheses import Numeric as Numeric
 from swapcal.hypotheses import Oracle as Oracle
+from swapcal.hypotheses import Trees as Trees
 from swapcal.intervals import Interval as Interval
 from swapcal.intervals import MultiHorizon as MultiHorizon
 from swapcal.intervals import PredictiveDistribution as PredictiveDistribution

@@ -532,11 +532,15 @@ def _json(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode()
 
 
+# Classes that learn, and are read anew from every file.
+_LEARNING = (b'"kind":"Numeric"', b'"kind":"Trees"')
+
+
 def _known(
     shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None
 ) -> tuple[_Configuration, Hypotheses | None]:
     """The rules, from a cache if all parts are our own; and the class of functions, where it has learned something."""
-    if property is not None or own is not None or hint is not None or b'"kind":"Numeric"' in shared:
+    if property is not None or own is not None or hint is not None or any(kind in shared for kind in _LEARNING):
         return _read(shared, property, own, hint), None
     if b'"kind":"Groups"' not in shared:
         return _cached(shared), None
