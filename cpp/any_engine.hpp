@@ -36,6 +36,7 @@ struct AnyEngine {
     virtual Books &books() = 0;
     virtual const Values &values() const = 0;
     virtual bool crowded() const = 0;
+    virtual double beyond() const = 0;
     virtual Play play(const Row &row, bool hinted, double hint) = 0;
     virtual Drawn predict(const Row &row, bool hinted, double hint, bool based, double base) = 0;
     virtual Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) = 0;
@@ -66,6 +67,7 @@ struct EngineOf final : AnyEngine {
     Books &books() override { return engine.books; }
     const Values &values() const override { return engine.values; }
     bool crowded() const override { return engine.crowded(); }
+    double beyond() const override { return engine.beyond; }
 
     Play play(const Row &row, bool hinted, double hint) override { return engine.play(row, hinted, hint); }
 

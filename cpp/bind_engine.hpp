@@ -136,6 +136,8 @@ class Handle {
     // Whether the last update has left something to Python: a refinement, the first hint, labels that heap.
     bool due() const { return due_; }
 
+    double beyond() const { return engine_->beyond(); }
+
     // False where the Python twin must look at the arguments; nothing has changed then.
     bool update(nb::handle forecast, nb::handle y) {
         const ForecastType &type = forecast_type();
@@ -551,6 +553,7 @@ inline void bind_engine(nb::module_ &m) {
         .def("update_many", &Handle::update_many, nb::arg("forecasts"), nb::arg("y"), nb::arg("begin"))
         .def_prop_ro("reads_dense", &Handle::reads_dense)
         .def_prop_ro("runs_alone", &Handle::runs_alone)
+        .def_prop_ro("beyond", &Handle::beyond)
         .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("slot"), nb::arg("other"),
              nb::arg("evidence_at"), nb::arg("kind"), nb::arg("phi"), nb::arg("v"), nb::arg("v_evidence"),
              nb::arg("v_hint"), nb::arg("v_nearest"), nb::arg("t"), nb::arg("hint").none())

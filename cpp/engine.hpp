@@ -21,6 +21,7 @@ struct Settings {
     uint64_t draw_seed, jitter_seed;  // mixed
     double trust, noise;
     double jitter;
+    bool follows = false;
 };
 
 // Twin of ledger.Ledger and pending.Pending.
@@ -149,8 +150,12 @@ struct Engine {
         double owed(int64_t slot) const { return books.owed(slot, row, evidence.counts[slot]); }
     };
 
+    // The label that was learned last, if it lies beyond a range that follows: Python doubles the range before the next
+    // round.
+    double beyond = std::numeric_limits<double>::quiet_NaN();
+
     bool crowded() const {
-        return (values.full() && !settings.cuts.fixed) || books.full();
+        return !std::isnan(beyond) || (values.full() && !settings.cuts.fixed) || books.full();
     }
 
     // Twin of Round._show: `guided` and `shown` of a round. A hint is there if it learns, or was given.
@@ -181,6 +186,7 @@ struct Engine {
     void score(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool based, double base,
                double label, int64_t t) {
         int64_t lag = books.numbers[0] - 1 - t;
+        if (settings.follows && inside(label) != label) beyond = label;
         rungs(played, hinted, hint, based, base, [&](Share &share, double said, double from, double shown) {
             share.learn(t, said, from, shown, label, lag);
         });

@@ -42,6 +42,7 @@ struct Parts {
         s.draw_seed = bits("draw_seed");
         s.jitter_seed = bits("jitter_seed");
         s.trust = number("trust");
+        s.follows = nb::cast<bool>(settings["follows"]);
         s.noise = number("noise");
         s.jitter = number("jitter");
         return s;

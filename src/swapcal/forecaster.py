@@ -130,9 +130,10 @@ class Forecaster(Stateful):
     trust : float
         How far a hint with a clean record is played at its word: while the potential of every active function at its
         value is at most (e n)^trust. With 0 it must lie at a zero or a sign change of the evidence, like any forecast.
-    outside : {"error", "clip"}
+    outside : {"error", "clip", "follow"}
         What to do with a label or hint outside its range. "clip": the engine takes the end of the range; what is shown
-        is judged by the label, and may be the hint, as they are.
+        is judged by the label, and may be the hint, as they are. "follow": likewise, and a label that was learned so
+        doubles the range, towards it (docs/guarantees.md, section 4).
     jitter : float
         Labels are spread uniformly over an interval of this width around them before they count as evidence.
     max_pending : int
@@ -214,12 +215,16 @@ class Forecaster(Stateful):
         kernels.remind()
 
     def _assemble(self, rules: Rules, state: State) -> None:
-        self.property, self.hypotheses, self.hint = rules.property, rules.hypotheses, rules.hint
-        self.rules, self.state = rules, state
+        self.hypotheses, self.hint, self.state = rules.hypotheses, rules.hint, state
         self._round = Round(rules, state, native=kernels.native)
         self._engine = self._round.engine
         self._turns = CallLock(self._engine)
         self._remembered = getattr(rules.hypotheses, "remembered", None)
+
+    @property
+    def rules(self) -> Rules:
+        """Its arguments, checked; the property on the range as it is now."""
+        return self._round.rules
 
     def __getstate__(self) -> dict[str, Any]:
         """For `copy` and `pickle`: the bytes, and parts of the user's own making, which they do not hold."""
@@ -542,7 +547,7 @@ class Forecaster(Stateful):
         """Outcomes as the property allows them, infinite where it does not; NaN stays."""
         target, known = self.property, ~np.isnan(y)
         labels = y.copy()
-        inside = np.clip(y, target.low, target.high) if self.rules.outside == "clip" else y
+        inside = np.clip(y, target.low, target.high) if self.rules.clips else y
         if target.invalid_labels(inside[known]) is not None:
             for i in np.flatnonzero(known).tolist():
                 if target.invalid_labels(inside[i : i + 1]) is not None:
@@ -730,3 +735,9 @@ class Forecaster(Stateful):
         """
         with self._turns:
             return super().to_bytes()
+
+    # Last, as the decorator of the others has the same name.
+    @property
+    def property(self) -> Elicitable:
+        """What is forecast, on the range as it is now."""
+        return self._round.rules.property

@@ -244,6 +244,18 @@ def forecasts(property: Elicitable, p: Float64Array) -> None:
         )
 
 
+def other_units(p: Float64Array, low: float, high: float, where: str, y: str) -> str | None:
+    """What is wrong with forecasts most of which are outside the range: they are in other units, or of something else.
+
+    A few beyond it count as its ends, where that was asked for; most of them would all be the same end.
+    """
+    outside = (p < low) | (p > high)
+    if 2 * np.count_nonzero(outside) <= np.count_nonzero(~np.isnan(p)):
+        return None
+    most = f"most forecasts {where} are outside [{low:g}, {high:g}], such as {p[outside][0]:g}"
+    return f"{most}; bring them to the units of {y} (percent: divide by 100)"
+
+
 def inside(property: Elicitable, y: Any, p: Any) -> tuple[Any, Any]:
     """Labels and forecasts, the end of the range for those outside."""
     return np.clip(y, property.low, property.high), np.clip(p, *property.domain)

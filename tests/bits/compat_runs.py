@@ -75,7 +75,7 @@ class Clipped:
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
 
 
-def sklearn_classifier(how: str) -> Played:
+def sklearn_classifier(protect: str) -> Played:
     from sklearn.base import BaseEstimator, ClassifierMixin
 
     from swapcal.compat.sklearn import MulticalibratedClassifier
@@ -84,7 +84,7 @@ def sklearn_classifier(how: str) -> Played:
         """What scikit-learn asks of an estimator."""
 
     table = frame()
-    model = MulticalibratedClassifier(Line(), groups=["team"], how=how, cv=2, states=3, random_state=1)
+    model = MulticalibratedClassifier(Line(), groups=["team"], protect=protect, cv=2, random_state=1)
     model.fit(table[["x", "team"]], table["y"])
     return Played(numbers(model.predict_proba(table[["x", "team"]])[:80]))
 
@@ -109,7 +109,7 @@ def sklearn_regressor() -> Played:
     from swapcal.compat.sklearn import MulticalibratedRegressor
 
     table = frame()
-    model = MulticalibratedRegressor(sklearn_line(), groups=["team"], cv=2, states=3, random_state=1)
+    model = MulticalibratedRegressor(sklearn_line(), groups=["team"], cv=2, random_state=1)
     model.fit(table[["x", "team"]], table["amount"])
     return Played(numbers(model.predict(table[["x", "team"]])[:80]))
 
@@ -118,7 +118,7 @@ def sklearn_interval() -> Played:
     from swapcal.compat.sklearn import MulticalibratedInterval
 
     table = frame()
-    model = MulticalibratedInterval(sklearn_line(), groups=["team"], cv=2, states=2, random_state=1)
+    model = MulticalibratedInterval(sklearn_line(), groups=["team"], cv=2, random_state=1)
     model.fit(table[["x", "team"]], table["amount"])
     out = model.frame(table[["x", "team"]].head(80))
     return Played(numbers(out["model"].to_numpy(), out["lower"].to_numpy(), out["upper"].to_numpy()))
@@ -172,8 +172,8 @@ def runs() -> Runs:
     yield Run("frame: recalibrated, learning, polars", lambda: recalibrated(True, True))
     yield Run("frame: forecaster of a quantile", of_a_quantile, both=False)
     yield Run("frame: audit", audited, both=False)
-    yield Run("sklearn: classifier, mean", lambda: sklearn_classifier("mean"), both=False)
-    yield Run("sklearn: classifier, hash", lambda: sklearn_classifier("hash"), both=False)
+    yield Run("sklearn: classifier, loss", lambda: sklearn_classifier("loss"), both=False)
+    yield Run("sklearn: classifier, nothing", lambda: sklearn_classifier("nothing"), both=False)
     yield Run("sklearn: regressor", sklearn_regressor, both=False)
     yield Run("sklearn: interval", sklearn_interval, both=False)
     yield Run("river: classifier", river_classifier, both=False)

@@ -48,3 +48,15 @@ def test_the_next_row_comes_from_a_forecaster_that_has_seen_the_frame() -> None:
         sc.forecaster_for(frame, y="nobody")
     with pytest.raises(sc.InvalidInput, match="no outcome"):
         sc.forecaster_for(frame.assign(left=np.nan), y="left")
+
+
+def test_hints_in_other_units_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    percent = rng.random(200) * 100
+    y = rng.random(200) * 100 < percent
+    with pytest.raises(
+        sc.errors.InvalidInput, match=r"most forecasts in column 'score' are outside \[0, 1\], such as .*percent"
+    ):
+        sc.recalibrate(pd.DataFrame({"late": y, "score": percent}), y="late", hint="score")
+    few = np.where(np.arange(200) % 10 == 0, percent, percent / 100)
+    assert len(sc.recalibrate(pd.DataFrame({"late": y, "score": few}), y="late", hint="score")) == 200

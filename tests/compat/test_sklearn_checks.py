@@ -18,12 +18,12 @@ from swapcal.compat.sklearn import MulticalibratedClassifier, MulticalibratedInt
 # Every other one, beginning with the second, is examined in `make test`: one of each kind, with groups, with and
 # without a split.
 ESTIMATORS: list[Any] = [
-    MulticalibratedClassifier(GaussianNB(), states=2),
-    MulticalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=2, states=1, groups=[0]),
-    MulticalibratedClassifier(RidgeClassifier(), cv=None, states=1, how="hash"),
-    MulticalibratedRegressor(LinearRegression(), states=2),
-    MulticalibratedRegressor(DecisionTreeRegressor(random_state=0), cv=2, states=1, groups=[0]),
-    MulticalibratedRegressor(make_pipeline(StandardScaler(), SGDRegressor(random_state=0)), cv=None, states=1),
+    MulticalibratedClassifier(GaussianNB()),
+    MulticalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=2, groups=[0]),
+    MulticalibratedClassifier(RidgeClassifier(), cv=None, protect="nothing"),
+    MulticalibratedRegressor(LinearRegression()),
+    MulticalibratedRegressor(DecisionTreeRegressor(random_state=0), cv=2, groups=[0]),
+    MulticalibratedRegressor(make_pipeline(StandardScaler(), SGDRegressor(random_state=0)), cv=None),
     MulticalibratedInterval(Ridge(), cv=2),
     MulticalibratedInterval(DecisionTreeRegressor(random_state=0), coverage=0.8, cv=None, groups=[0]),
 ]

@@ -271,6 +271,13 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "far column": ("t.csv", b"q,w\n1,2\n", r"no column 'age' in .*t\.csv; there are 'q', 'w'"),
     "twice": ("t.csv", b"age,age,income,city\n1,2,3,4\n", r"several columns 'age' in .*; rename all but one"),
     "text": ("t.csv", CSV + b"1,2,x\n3,old,x\n", r"t\.csv, row 2, column 'income': 'old' is not a number; correct it"),
+    "underscore": ("t.csv", CSV + b"1,2,x\n3,1_0,x\n", r"t\.csv, row 2, column 'income': '1_0' is not a number"),
+    "other digits": (
+        "t.csv",
+        CSV + "1,\u0663,x\n".encode(),
+        r"t\.csv, row 1, column 'income': '\u0663' is not a number",
+    ),
+    "json underscore": ("t.jsonl", b'{"age": 1, "income": "1_0", "city": 1}', "row 1, column 'income': '1_0' is not a"),
     "infinite": ("t.csv", CSV + b"1,-inf,x\n", r"row 1, column 'income': the number is infinite"),
     "short row": ("t.csv", CSV + b"1,2,x\n3,4\n", r"t\.csv, row 2: it has 2 cells where the header has 3"),
     "long row": ("t.csv", CSV + b"1,2,x\n\n3,4,a,b\n", r"t\.csv, row 2: it has 4 cells where the header has 3"),

@@ -229,6 +229,25 @@ def bench_late(
     raise typer.Exit(code)
 
 
+@bench.command("wrapper")
+def bench_wrapper(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with adult.csv, elec2.csv, ...")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    docs: Annotated[Path | None, typer.Option(help="Also write wrapper.md into this directory.")] = None,
+) -> None:
+    """The scikit-learn classifier, fitted once, against the model that it is around: log loss on rows unseen.
+
+    Random splits and splits in time of four files, two models each. Exit code 1 if a target is missed.
+
+    Example: swapcal bench wrapper data --docs docs
+    """
+    with error_boundary():
+        from swapcal_benchmarks.wrapper import wrapper_report
+
+        code = wrapper_report(directory).publish(typer.echo, json=json, docs=docs)
+    raise typer.Exit(code)
+
+
 @bench.command("service")
 def bench_service(
     store: Annotated[

@@ -8,6 +8,7 @@ from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Groups
+from swapcal.inputs import other_units
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable
 from swapcal.tables.sources import package
@@ -133,6 +134,8 @@ def _gone_through(
     late = _late(frame, y, {name: settings.pop(name) for name in _LATE if name in settings})
     forecaster = Forecaster(target, hypotheses, hint=guide, **{"outside": "clip", **settings})
     hints = None if hint is None else _column(frame, hint)
+    if hints is not None and (problem := other_units(hints, *target.domain, f"in column {hint!r}", repr(y))):
+        raise InvalidInput(f"{problem}, or give the property with its range")
     return forecaster, forecaster.run(frame, labels, hints, missing="skip", **late)
 
 

@@ -171,7 +171,8 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         A regressor or pipeline; it keeps learning.
     property
         What is forecast, with its range, `Quantile(0.9, high=60)`. None: the mean, over the range of the first 20
-        outcomes and as much again on either side; until then the model's own predictions are given.
+        outcomes and as much again on either side, which follows later ones; until then the model's own predictions are
+        given.
     groups
         For whom, as for `MulticalibratedClassifier`.
     max_groups
@@ -201,10 +202,10 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         super().__init__(model, groups, max_groups, seed)
         self.property = property
         self._first: list[float] = []
-        self._forecaster = None if property is None else self._make(property)
+        self._forecaster = None if property is None else self._make(property, "clip")
 
-    def _make(self, property: Elicitable) -> Forecaster:
-        return Forecaster(property, self._functions, seed=seed_for(self.seed, "regressor"), outside="clip")
+    def _make(self, property: Elicitable, outside: str) -> Forecaster:
+        return Forecaster(property, self._functions, seed=seed_for(self.seed, "regressor"), outside=outside)
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> float:
         """The calibrated forecast; changes nothing."""
@@ -221,7 +222,7 @@ class MulticalibratedRegressor(AroundRiverRegressor):
             if len(self._first) == _WARM:
                 low, high = min(self._first), max(self._first)
                 margin = (high - low) or max(abs(high), 1.0)
-                self._forecaster = self._make(Mean(low=low - margin, high=high + margin))
+                self._forecaster = self._make(Mean(low=low - margin, high=high + margin), "follow")
         else:
             forecast = self._forecaster.predict(self._context(x, learn=True), hint=own)
             self._forecaster.update(forecast, float(y))

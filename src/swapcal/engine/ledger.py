@@ -134,6 +134,11 @@ class Ledger:
         self.sums, self.rounding = grown(self.sums, capacity), grown(self.rounding, capacity)
         self.moved_sums, self.moved_counts = grown(self.moved_sums, capacity), grown(self.moved_counts, capacity)
 
+    def rescale(self, v: float) -> None:
+        """Count in units in which V is `v` times what it was."""
+        for sums in (self.sums, self.rounding, self.moved_sums):
+            sums *= v
+
     def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float, *, said: bool = False) -> float:
         """The swap multicalibration error of what was shown so far, or `said`, whose visits are the `counts`."""
         sums = self.sums if said else self.sums + self.moved_sums

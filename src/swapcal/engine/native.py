@@ -136,6 +136,11 @@ class NativeEngine:
         """Whether V and the learning hint are compiled, too."""
         return self._kernel.runs_alone
 
+    @property
+    def beyond(self) -> float:
+        """The label beyond the range at which `run` stopped; NaN if there was none."""
+        return self._kernel.beyond
+
     def accepts(self, X: Any, n_rounds: int) -> bool:
         """Whether `X` is a plain table whose entries are all allowed."""
         plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
@@ -184,6 +189,7 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "notices": rules.checks_ties,
         "jitter": rules.jitter,
         "trust": rules.trust,
+        "follows": rules.follows,
         "noise": NOISE,
         "protects": rules.protect != "nothing",
     }

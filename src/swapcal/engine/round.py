@@ -12,9 +12,11 @@
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, 
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
 from swapcal.hints import OnlineRegression
+from swapcal.properties.base import RangeProperty
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import each
 from swapcal.typing import Float64Array
@@ -42,6 +45,11 @@ from swapcal.typing import Float64Array
 # call to Python by answering None or False, with nothing changed: arguments that are not plain numbers and arrays are
 # read, and refused, in one place.
 
+# So many labels find a range that follows. Later each doubles it once, so that one wild label does little.
+FIRST_LABELS = 20
+# The range does not follow labels beyond: squares of their distances would overflow.
+LARGEST = 1e100
+
 # The slot of a hint that is to become a value itself.
 FRESH = -1
 
@@ -51,8 +59,8 @@ class PythonEngine:
 
     __slots__ = ("rules", "state")
 
-    # Whether `run` plays whole rounds without Python.
-    alone = False
+    # Whether `run` plays whole rounds without Python; and a label at which it would have stopped.
+    alone, beyond = False, math.nan
 
     def __init__(self, rules: Rules, state: State) -> None:
         self.rules, self.state = rules, state
@@ -412,6 +420,8 @@ class Round:
         if middle is not None:
             self.add(middle)
         self.after_update(case.hint)
+        if self.rules.follows:
+            self.follow(label)
 
     def _errors(self, case: RoundInputs, played: Played, label: float) -> Errors:
         values, target = self.state.values, self.rules.property
@@ -452,6 +462,21 @@ class Round:
             self.state.hinted = True
             self.engine.assemble()
         self.make_room()
+
+    def follow(self, label: float) -> None:
+        """Double the range if a label lies beyond it: once, or until it does not while few are known."""
+        before, target = self.rules, cast(RangeProperty, self.rules.property)
+        if target.low <= label <= target.high or not abs(label) <= LARGEST:
+            return
+        few = self.state.ledger.n_rounds <= FIRST_LABELS
+        wider: Any = target.covering(label) if few else target.doubled(label)
+        self.adopt(replace(before, property=wider))
+        self.state.follow(before, self.rules)
+        self.engine.assemble()
+
+    def adopt(self, rules: Rules) -> None:
+        """Go on by other rules."""
+        self.rules = self.engine.rules = rules
 
     def learn_held(self, line: int) -> None:
         """Learn the outcome of a round that waited; one that has expired meanwhile is let go."""

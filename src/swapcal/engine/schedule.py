@@ -242,6 +242,7 @@ def run(
             some = None if whole is None else _part(whole, first, start, min(start + chunk, len(labels)), state.waiting)
             play(round, Chunk(contexts, labels[part], hint_part, feature_part, out[part], some))
     except BaseException:
+        round.adopt(rules)
         if fresh:
             state.start(rules)
         elif before is not None:
@@ -394,6 +395,8 @@ def play_alone(round: Round, part: Chunk) -> None:
         round.engine.run(part, progress)
         round.make_room(int(progress[2]))
         progress[2] = 0
+        if round.rules.follows:
+            round.follow(round.engine.beyond)
 
 
 class Player(Protocol):

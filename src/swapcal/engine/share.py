@@ -120,6 +120,9 @@ COUNT, SUM, SQUARE, SIZE = range(4)
     TURN,
 ) = range(40)
 N_TOTALS = 40
+# Totals in units of V, and of its square.
+_IN_V = [SPENT, OUT, MODEL, SIZES, BIAS_NOW, SAID_NOW, LOSS_NOW, BIAS, SAID_BIAS, LOSS_SUM, TURN]
+_IN_SQUARES = [VARIANCE, PAIR_SUM, SQUARE_NOW, BIAS_SQUARE, CROSS, SAID_SQUARE, LOSS_SQUARE]
 
 
 class Losses:
@@ -211,6 +214,14 @@ class Share:
         """Continue from what `arrays` held."""
         self.totals[:], self.bins[:], self.likely[:] = arrays["totals"], arrays["bins"], arrays["likely"]
         self.blocks[: len(arrays["blocks"])] = arrays["blocks"]
+
+    def rescale(self, losses: Losses, v: float) -> None:
+        """Count in units in which V is `v` times what it was."""
+        self.losses = losses
+        self.totals[_IN_V] *= v
+        self.totals[_IN_SQUARES] *= v * v
+        self.blocks[:, [WORTH, WORST, VS, V_LAGS]] *= v
+        self.bins *= (1.0, v, v * v, 1.0)
 
     @property
     def n_blocks(self) -> int:

@@ -75,7 +75,7 @@ class Rules:
             "seed": inputs.integer(self.seed, "seed", 0),
             "levels": inputs.integer(self.levels, "levels", 0),
             "trust": inputs.number(self.trust, "trust", 0.0, 1.0),
-            "outside": inputs.one_of(self.outside, "outside", ("error", "clip")),
+            "outside": inputs.one_of(self.outside, "outside", ("error", "clip", "follow")),
             "jitter": inputs.number(self.jitter, "jitter", 0.0, self.property.high - self.property.low),
             "max_pending": inputs.integer(self.max_pending, "max_pending", 1),
             "protect": inputs.one_of(self.protect, "protect", tuple(BUDGETS)),
@@ -87,6 +87,10 @@ class Rules:
         settled["functions"] = extended(levels) if extended is not None and levels else self.hypotheses
         for name, value in settled.items():
             object.__setattr__(self, name, value)
+        if self.follows and (self.fixed or not (self._compiled and hasattr(self.property, "doubled"))):
+            raise InvalidInput(
+                "outside='follow' is for outcomes with a range, as of sc.Mean(), and without bins=; pass outside='clip'"
+            )
 
     def reseeded(self, seed: Any, hypotheses: Hypotheses | None = None) -> "Rules":
         """The same rules with another seed; their parts, which never change, are shared and not checked again.
@@ -102,6 +106,16 @@ class Rules:
         """The plain ones, by name."""
         parts = ("property", "hypotheses", "hint", "functions", "settled")
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in parts}
+
+    @cached_property
+    def clips(self) -> bool:
+        """Whether the engine takes the end of the range for what lies beyond it."""
+        return self.outside != "error"
+
+    @cached_property
+    def follows(self) -> bool:
+        """Whether the range is doubled when a label lies beyond it."""
+        return self.outside == "follow"
 
     @cached_property
     def level_grid(self) -> Grid | None:
@@ -131,7 +145,7 @@ class Rules:
     def hint_values(self, hints: Float64Array) -> Float64Array:
         """Hints as they are, or the error of the first that is not allowed; NaN is none."""
         low, high = self.property.domain
-        if self.outside == "clip":
+        if self.clips:
             return hints if self._compiled else np.clip(hints, low, high)
         for hint in hints[(hints < low) | (hints > high)][:1].tolist():
             self.hint_value(hint)
@@ -141,7 +155,7 @@ class Rules:
         """A hint as it is, if it is allowed; what is shown may be it, and the engine takes the end of the domain."""
         value = inputs.real(hint, "hint")
         low, high = self.property.domain
-        if self.outside == "clip":
+        if self.clips:
             return value if self._compiled else min(max(value, low), high)
         if not low <= value <= high:
             raise InvalidInput(
@@ -160,7 +174,7 @@ class Rules:
 
     def labels(self, labels: Any) -> Any:
         """Labels as they are, if the property allows them, or their range's end, where it clips."""
-        inside = np.clip(labels, self.property.low, self.property.high) if self.outside == "clip" else labels
+        inside = np.clip(labels, self.property.low, self.property.high) if self.clips else labels
         labels = labels if self._compiled else inside
         why = self.property.invalid_labels(inside)
         if why is not None:
@@ -250,6 +264,21 @@ class State:
         capacity = 2 * self.values.capacity
         for part in (self.values, self.evidence, self.ledger):
             part.grow(capacity)
+
+    def follow(self, before: Rules, rules: Rules) -> None:
+        """Go on with a wider range: what counts in units of V counts in those of the new range from now on."""
+        old, new = before.property, rules.property
+        low = old.domain[0]
+        v = float(old.loss_weight(low) / new.loss_weight(low))
+        self.values.widen(*new.domain, v)
+        parts: Any = (self.evidence, self.record, self.ledger)
+        for part in parts:
+            part.rescale(v)
+        for share in self.shares:
+            share.rescale(Losses(new), v)
+        if self.hint is not None and rules.hint is not None:
+            rescaled = getattr(self.hint, "rescaled", None)
+            self.hint = rules.hint.start(new, rules.hypotheses.n) if rescaled is None else rescaled(new, v)
 
     def snapshot(self, *, copies: bool = True) -> tuple[dict[str, Any], Arrays]:
         """Counters and arrays, as copies or as they are, without the room behind them."""

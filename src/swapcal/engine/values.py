@@ -242,6 +242,12 @@ class Values:
         for midpoint in Grid(self.low, self.high, n).midpoints.tolist():
             self.add(midpoint)
 
+    def widen(self, low: float, high: float, v: float) -> None:
+        """Go on in a wider domain, in whose units V is `v` times what it was; gaps that grow start anew."""
+        self.gaps *= (1.0, v, v * v)
+        self.gaps[0 if low < self.low else self.n] = 0.0
+        self.low, self.high = low, high
+
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
         self.by_slot, self.order, self.ranked = (
@@ -409,6 +415,12 @@ class HintRecord:
         if overruled is not None:
             self.totals[2] += overruled
             self.totals[3] += overruled * overruled
+
+    def rescale(self, v: float) -> None:
+        """Count in units in which V is `v` times what it was, in a domain where hints may add values anew."""
+        self.sums *= v
+        self.squares *= v * v
+        self.totals *= (1.0, v * v, v, v * v, 0.0)
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""

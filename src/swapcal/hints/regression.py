@@ -392,6 +392,27 @@ class RegressionState:
             part[...] = found[name]
         self._inputs.scale()
 
+    def rescaled(self, property: Elicitable, v: float) -> "RegressionState":
+        """What was learned, for a wider range, in whose units V is `v` times what it was; log-odds start anew."""
+        most_full = max(self._n_full, 1)
+        wider = RegressionState(property, n_features=self._n_features, n_inputs=self._n_inputs, most_full=most_full)
+        if self._totals[ENDS] > 0.0:  # outcomes were events, and are none any more
+            return wider
+        c, arrays = self._width / wider._width, self.arrays()
+        powers = {"means": c, "slopes": c, "matrices": c * c, "rest": c * c, "variances": c * c}
+        for name, factor in (powers | {"regrets": c * v, "squares": (c * v) ** 2}).items():
+            arrays[name] *= factor
+        totals = arrays["totals"]
+        totals[[ERRORS, SIZES, SQUARES, SLOPES, UNIT, SPREAD]] *= (c, v, v * v, v / c, c * c, c * c)
+        totals[CENTER] = c * totals[CENTER] + (self._low - wider._low) / wider._width
+        totals[-1] *= (c * v) ** 2
+        # The base counts by its log-odds, which are others now.
+        totals[_N_OWN_TOTALS + 1 : _N_OWN_TOTALS + 4] = arrays["means"][:, N_OWN - 1] = arrays["slopes"][N_OWN - 1] = (
+            0.0
+        )
+        wider.restore(arrays)
+        return wider
+
     def kernel(self) -> Any:
         """The compiled twin over these arrays, or None where there is none."""
         if kernels.native is None or not self._property.kernel["property"]:

@@ -149,6 +149,11 @@ class FiniteEvidence:
         for name in ("sums", "spreads", "weights", "counts"):
             setattr(self, name, grown(getattr(self, name), capacity))
 
+    def rescale(self, v: float) -> None:
+        """Count in units in which V is `v` <= 1 times what it was; spreads so that no potential rises."""
+        spreads = self.spreads * (v if isinstance(self.potential, AdaNormalHedge) else 1.0)
+        self.restore({"sums": self.sums * v, "spreads": spreads, "counts": self.counts})
+
     def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
         """(Phi now - Phi at the draw) V; for the p-norm as for every quadratic potential."""
         now = self.phi(bin, row)

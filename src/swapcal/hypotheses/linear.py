@@ -135,6 +135,10 @@ class LinearEvidence:
         """Make room for the evidence of `capacity` values."""
         self.sums, self.counts = grown(self.sums, capacity), grown(self.counts, capacity)
 
+    def rescale(self, v: float) -> None:
+        """Count in units in which V is `v` times what it was."""
+        self.sums *= v
+
     def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
         """As for every quadratic potential."""
         n, norm = float(self.counts[bin]), float((self.sums[bin] * self.sums[bin]).cumsum()[-1])

@@ -242,6 +242,8 @@ class Quantiles(Composite[QuantilesForecast]):
 
     Outcomes need no range: they are mapped to (0, 1) around the hint, in units of a scale that a further forecaster
     learns for every context (the mean size of the distance). The map is in the forecast, so outcomes may come late.
+    Where outcomes have left it, by 20 more than were on it since, these find it anew: how far from the hint it lies,
+    and how wide it is. What was learned of positions on the map stays, and so does what is guaranteed of them.
     Cost: K + 1 rounds of a forecaster; memory likewise.
 
     Examples
@@ -285,7 +287,7 @@ class Quantiles(Composite[QuantilesForecast]):
         self.high = math.inf if high is None else inputs.real(high, "high")
         if not self.low < self.high:
             raise InvalidInput(f"low must be smaller than high; got low={self.low:g} and high={self.high:g}")
-        self.middle = 0.0
+        self.middle = self.shift = 0.0
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self._warm: list[tuple[float, float | None, float]] = []
         self._contexts = Contexts(hypotheses)
@@ -312,7 +314,9 @@ class Quantiles(Composite[QuantilesForecast]):
         """A forecaster of positions in [0, 1]."""
         rules = {name: self.settings[name] for name in ("horizon", "max_pending", "budget")}
         # In the tree hints are guesses of this class and no model's own forecasts: nothing needs protection.
-        rules |= {"protect": self.settings["protect"] if self.own else "nothing", "outside": "clip"}
+        rules |= {"protect": self.settings["protect"] if self.own else "nothing"}
+        # The ranges of corrections follow outcomes; in the tree that is done by the map.
+        rules["outside"] = "follow" if self.own else "clip"
         guide = OnlineRegression() if self.settings["learn"] else None
         return Forecaster(target, self._contexts.functions, hint=guide, seed=seed_for(self.seed, name), **rules)
 
@@ -381,7 +385,7 @@ class Quantiles(Composite[QuantilesForecast]):
         if self.spread is None:
             ends = tuple(self.low if level < 0.5 else self.high for level in self.levels)
             return self.forecast_type(self.levels, ends, guide, 0.0, (), None, one, self._open() if drawn else -1)
-        center = self.middle if guide is None else guide
+        center = self.middle if guide is None else guide + self.shift
         sized, how_large = _forecast(self._size, context, 0.5, drawn)
         scale = _STRETCH * size_back(how_large, self.spread) * one
         positions, parts = [0.0] * len(self.levels), [sized] * len(self.levels)
@@ -432,7 +436,8 @@ class Quantiles(Composite[QuantilesForecast]):
 
     def _learn(self, forecast: QuantilesForecast, label: float) -> None:
         if not forecast.parts or forecast.center is None:
-            self._warm_up(label, forecast.center, forecast.unit)
+            if self.spread is None:
+                self._find(label, forecast.center, forecast.unit)
             return
         self._ties.add(label if forecast.center == self.middle else label - forecast.center)
         if forecast.size is None:
@@ -452,6 +457,10 @@ class Quantiles(Composite[QuantilesForecast]):
                 forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))
+        if abs(label - forecast.center) >= FAR * forecast.scale:
+            self._find(label, None if forecast.center == self.middle else forecast.center - self.shift, forecast.unit)
+        else:
+            del self._warm[:1]
 
     def _forget(self, forecast: QuantilesForecast) -> None:
         for forecaster, part in zip(self._ends if forecast.parts else (), forecast.parts, strict=True):
@@ -459,14 +468,15 @@ class Quantiles(Composite[QuantilesForecast]):
         if forecast.size is not None:
             self._size.forget(forecast.size)
 
-    def _warm_up(self, label: float, center: float | None, one: float) -> None:
-        """The first outcomes, which teach nothing but how large distances are."""
-        if self.spread is not None:
-            return
-        self._warm.append((label, center, one))
+    def _find(self, label: float, hint: float | None, one: float) -> None:
+        """An outcome that is not on the map; the first ones find it, and as many in excess of others find it anew."""
+        self._warm.append((label, hint, one))
         if len(self._warm) == _WARM:
             self.middle = float(np.median([y for y, _, _ in self._warm]))
-            distances = [abs(y - (self.middle if c is None else c)) / each for y, c, each in self._warm]
+            if self.spread is not None:
+                self.shift = float(np.median([y - h for y, h, _ in self._warm if h is not None] or [0.0]))
+            centers = [self.middle if h is None else h + self.shift for _, h, _ in self._warm]
+            distances = [abs(y - c) / each for (y, _, each), c in zip(self._warm, centers, strict=True)]
             self.spread = max(1.5 * float(np.median(distances)), 1e-12 * max(1.0, abs(self.middle)))
             self._warm = []
 
@@ -543,6 +553,7 @@ class Quantiles(Composite[QuantilesForecast]):
             "own": self.own,
             "crossed": self.n_crossed,
             "middle": self.middle,
+            "shift": self.shift,
             "warm": self._warm,
             "contexts": self._contexts.plain(),
             "rounds": self.rounds_plain(),
@@ -558,7 +569,7 @@ class Quantiles(Composite[QuantilesForecast]):
         names = ("spread", "low", "high", "seed")
         quantiles = cls(plain[cls.asked], functions, **{name: plain[name] for name in names}, **plain["settings"])
         quantiles.own, quantiles.n_crossed = bool(plain["own"]), int(plain["crossed"])
-        quantiles.middle = float(plain["middle"])
+        quantiles.middle, quantiles.shift = float(plain["middle"]), float(plain["shift"])
         quantiles._warm = [(float(y), None if c is None else float(c), float(one)) for y, c, one in plain["warm"]]
         quantiles._contexts = Contexts.from_plain(plain["contexts"], functions)
         quantiles._size = Forecaster.from_bytes(parts["size"])

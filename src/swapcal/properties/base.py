@@ -168,6 +168,16 @@ class RangeProperty(Described, PropertyBase):
         for name, value in arguments.items():
             object.__setattr__(self, name, value)
 
+    def doubled(self, y: float) -> Self:
+        """The same on a range twice as wide, towards the label `y` beyond it."""
+        width = self.high - self.low
+        ends = {"low": self.low - width} if y < self.low else {"high": self.high + width}
+        return dataclasses.replace(self, **ends)
+
+    def covering(self, y: float) -> Self:
+        """Doubled until the label `y` lies in the range."""
+        return self if self.low <= y <= self.high else self.doubled(y).covering(y)
+
     @property
     def domain(self) -> tuple[float, float]:
         """The label range."""

@@ -1,5 +1,6 @@
 """Quantiles, and the median among them."""
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -68,6 +69,11 @@ class Quantile(base.RangeProperty):
                 f"density is in units of 1 / (high - low), where no bound on a density is below 1; got {density!r}"
             )
         self._settle(level=inputs.level(self.level), density=density)
+
+    def doubled(self, y: float) -> Self:
+        """The same on a range twice as wide, in whose units labels are twice as dense."""
+        wider = base.RangeProperty.doubled(self, y)
+        return wider if self.density is None else dataclasses.replace(wider, density=2.0 * self.density)
 
     @property
     def lipschitz(self) -> float | None:

@@ -70,6 +70,8 @@ def recorded_result(
 ) -> Result:
     """The result for a page; `status` is what the stream says of itself, for the page's list of what was asked."""
     kind, audience = spec.forecast_property(), ContextColumns(groups)
+    for end in (cases.y.min(), cases.y.max()) if spec.beyond() == "follow" else ():
+        kind = kind.covering(float(end))
     hinted = ~np.isnan(cases.hint)
     y, p = inside(kind, cases.y, cases.hint[hinted] if hinted.any() else cases.forecast)
     bins = binning(kind, p, None)

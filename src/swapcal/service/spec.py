@@ -34,6 +34,7 @@ _OUTCOME_ORDER = (
     "'forecast': an outcome is learned once those of all earlier cases have come or `settle` is over; for delays that "
     "depend on the outcome."
 )
+_OUTSIDE = "For outcomes and hints outside the range; if neither low nor high is given, the range follows outcomes."
 _SETTLE = (
     "With outcome_order = 'forecast': after so many further cases nobody waits for an outcome. As many as can wait, if "
     "not given."
@@ -57,8 +58,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = "probability"
     level: Annotated[float, Meta(gt=0.0, lt=1.0, description="Of a quantile or expectile.")] | None = None
     order: Annotated[int, Meta(ge=1, le=20, description="Of a moment.")] | None = None
-    low: Annotated[float, Meta(ge=-1e12, le=1e12, description="Smallest outcome.")] = 0.0
-    high: Annotated[float, Meta(ge=-1e12, le=1e12, description="Largest outcome.")] = 1.0
+    low: Annotated[float, Meta(ge=-1e12, le=1e12, description="Smallest outcome; 0 if not given.")] | None = None
+    high: Annotated[float, Meta(ge=-1e12, le=1e12, description="Largest outcome; 1 if not given.")] | None = None
     groups: Annotated[
         list[Column | Annotated[list[Column], Meta(min_length=1, max_length=5)]],
         Meta(
@@ -71,9 +72,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     features: Annotated[list[Column], Meta(max_length=100, description="Columns of numbers for the regression.")] = []
     horizon: Annotated[int, Meta(ge=1, le=10**9)] | None = None
     bins: Annotated[int, Meta(ge=11, le=1001)] | None = None
-    outside: Annotated[Literal["error", "clip"], Meta(description="For outcomes and hints outside the range.")] = (
-        "error"
-    )
+    outside: Annotated[Literal["error", "clip", "follow"], Meta(description=_OUTSIDE)] | None = None
     jitter: Annotated[float, Meta(ge=0.0, le=1e12)] = 0.0
     pending: (
         Annotated[int, Meta(ge=1, le=100_000_000, description="How many cases can wait; one byte each.")] | None
@@ -113,8 +112,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
             tuple(one if isinstance(one, str) else tuple(one) for one in self.groups),
             linear=self.features,
             property=text,
-            low=self.low,
-            high=self.high,
+            low=self.low or 0.0,
+            high=1.0 if self.high is None else self.high,
             learn=self.hint == "learn",
             horizon=self.horizon,
             time="created",
@@ -130,8 +129,15 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         )
 
     def forecast_property(self) -> Any:
-        """What is forecast."""
-        return self.config().property_on(self.low, self.high)
+        """What is forecast, on the range with which the stream starts."""
+        config = self.config()
+        low, high = (0.0, 1.0) if config.low is None or config.high is None else (config.low, config.high)
+        return config.property_on(low, high)
+
+    def beyond(self) -> str:
+        """What becomes of outcomes beyond the range: where none is given it follows them, if there can be any."""
+        found = self.low is None and self.high is None and self.bins is None and self.property != "probability"
+        return self.outside or ("follow" if found else "error")
 
     def max_pending(self) -> int:
         """How many cases can wait: given, or twice what comes within `delay`, or a million."""

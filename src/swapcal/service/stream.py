@@ -283,7 +283,7 @@ def forecaster_of(spec: StreamSpec, name: str) -> sc.Forecaster:
         sc.Finite(1 + spec.group_limit),
         len(spec.features),
         seed=0 if spec.seed is None else spec.seed,
-        outside=spec.outside,
+        outside=spec.beyond(),
         identity=sha256(key.digest()).hexdigest()[:16],
     )
     forecaster.rotate_key(key.digest())
@@ -300,8 +300,6 @@ def check(spec: StreamSpec) -> None:
             "group_limit, bins or horizon"
         )
     Stream("", spec)
-    if spec.jitter > spec.high - spec.low:
-        raise sc.InvalidInput(f"jitter must be at most the width of the range, {spec.high - spec.low:g}")
 
 
 # From so many cases on, placing them in one call is cheaper than one by one.
@@ -344,7 +342,7 @@ class Stream(Stateful):
 
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
         self.name, self.spec, self.forecaster, self.groups = name, spec, forecaster, groups
-        self.property = spec.forecast_property()
+        self.property = forecaster.property
         self.scores = StreamEvaluation(self.property, groups, spec.bins)
         self.monitors = {}
         self.seq = self.snapshot_seq = self.epoch = 0
@@ -381,7 +379,7 @@ class Stream(Stateful):
     def validate(self, context: dict[str, Scalar], hint: float | None, weight: float = 1.0) -> ValidCase:
         """A case that can be forecast; an `InvalidInput` if it cannot, before anything is learned from it."""
         low, high = self.property.domain
-        if hint is not None and self.spec.outside == "error" and not low <= hint <= high:
+        if hint is not None and not self.forecaster.rules.clips and not low <= hint <= high:
             raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
         return ValidCase(context, hint, self.spec.inputs(context), weight)
 
@@ -447,10 +445,20 @@ class Stream(Stateful):
     def _learn(self, forecast: sc.Forecast, hint: float | None, y: float) -> None:
         self.forecaster.update(forecast, y)
         row = groups_row(forecast, self.groups.n)
+        if self.property is not self.forecaster.property:
+            self._follow()
         self.scores.add(y, hint, forecast.value, row)
         for monitor, p in zip(self.monitors.values(), (forecast.value, hint), strict=False):
             if p is not None:
                 monitor.add(y, p, row)
+
+    def _follow(self) -> None:
+        """The range has grown: what is judged in its units is judged anew, from here on."""
+        self.property, watching = self.forecaster.property, self.spec.watching()
+        scores, self.scores = self.scores, StreamEvaluation(self.property, self.groups, self.spec.bins)
+        self.scores.totals = scores.totals
+        for each in self.monitors.values():
+            each.monitor = monitor_of(watching or MonitorSpec(), self.property, self.groups)
 
     def is_expired(self, forecast: sc.Forecast) -> bool:
         """Whether a forecast is too old for an outcome."""

@@ -70,12 +70,22 @@ def text(value: Any) -> str | None:
     return str(value) or None
 
 
+def spelled(value: Any) -> float:
+    """The number that a text spells, as every other reader of tables spells numbers; a number as it is.
+
+    Python alone takes `1_0` for 10, and digits of any script.
+    """
+    if isinstance(value, str) and ("_" in value or not value.strip().isascii()):
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)
+
+
 def as_number(value: Any) -> float:
     """A value, or the number that its text spells; NaN if it is missing or no number. True and "True" are 1."""
     if isinstance(value, str) and value in ("True", "False"):
         return float(value == "True")
     try:
-        return float(value)
+        return spelled(value)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
 
@@ -299,7 +309,7 @@ class Batch:
         try:
             if not isinstance(written, (str, numbers.Real, Decimal, np.bool_)):
                 raise TypeError
-            return float(written)
+            return spelled(written)
         except (TypeError, ValueError, OverflowError):
             raise self._wrong(name, at, f"{short_repr(written)} is not a number") from None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.tables.batch import Coded, as_number, by_value, coded, entries, text
+from swapcal.tables.batch import Coded, as_number, by_value, coded, entries, spelled, text
 from swapcal.tables.grouping import Key, band_labels, band_of
 from swapcal.tables.sources import nearest
 from swapcal.typing import Float64Array, IntArray
@@ -326,7 +326,7 @@ def floats_of(column: Coded | Float64Array) -> Float64Array:
     if not isinstance(column, Coded):
         return column
     try:
-        values = [float(value) for value in column.values]
+        values = [spelled(value) for value in column.values]
     except (TypeError, ValueError, OverflowError):
         values = [as_number(value) for value in column.values]
     return np.array([*values, np.nan])[column.codes]

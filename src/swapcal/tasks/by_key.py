@@ -146,7 +146,7 @@ class KeyModels(NamedTuple):
         plain: dict[str, Any] = {"max_pending": config.max_pending}
         template, column, seed = "", "", task.seed
         if isinstance(task, ScalarTask):
-            one = config.forecaster(task.columns.property, functions, levels=config.levels)
+            one = config.forecaster(task.columns.property, functions, found=task.columns.found, levels=config.levels)
             template, seed, plain = one.to_bytes().hex(), one.rules.seed, {}
             known = np.concatenate([known_outcomes(config, batch) for batch in first])
             groups = forecaster_for_key(one, "audit").hypotheses

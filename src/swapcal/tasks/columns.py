@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import AtomsWarning, DataError
+from swapcal.inputs import other_units
 from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch, Coded, by_value, entries, text
+from swapcal.tables.batch import Batch, Coded, by_value, entries, spelled, text
 from swapcal.tasks.config import TaskConfig, parse_delay
 from swapcal.typing import Float64Array, IntArray
 
@@ -109,7 +110,7 @@ def _moment(batch: Batch, name: str, value: Any) -> float:
         stamp = datetime.datetime(value.year, value.month, value.day)
     else:
         try:
-            return float(value)
+            return spelled(value)
         except (TypeError, ValueError):
             pass
         try:
@@ -128,6 +129,7 @@ N_SHOWN = 5
 LARGEST = 1e100
 # A value that more than a fiftieth of the first outcomes have is a heap; of fewer than 200, nothing is said.
 FEWEST, HEAP = 200, 0.02
+_FOUND = "smallest and largest"
 YES = ("yes", "y", "true", "t", "positive", "pos", "good")
 
 
@@ -266,6 +268,8 @@ class Columns(ColumnReader):
         That range.
     stated : str
         Where the range comes from, as a clause.
+    found : bool
+        Whether it is that of the first outcomes, at one end at least.
     n_outside, n_forecasts_outside, n_clipped_weights : int
         Entries so far that are outside their range.
     """
@@ -290,6 +294,8 @@ class Columns(ColumnReader):
                 ends = min(survey.low, survey.p_low), max(survey.high, survey.p_high)
                 seen = seen._replace(least=ends[0], most=ends[1], forecasts=ends != (survey.low, survey.high))
         self.low, self.high, self.stated = self._range(seen)
+        # Outcomes beyond a range that was found here, and not given, are followed.
+        self.found = self.stated.startswith(_FOUND)
         if max(abs(self.low), abs(self.high)) > LARGEST:
             what = f"go from {self.low:g} to {self.high:g}, whose squares are no numbers any more"
             raise DataError(f"the outcomes {question.y!r} of {source} {what}; give the column in larger units")
@@ -340,7 +346,7 @@ class Columns(ColumnReader):
             ends = f"the range {low:g} to {high:g}, which is empty; give low= and high= (--low, --high)"
             raise DataError(f"the outcomes {asked.y!r} in {rows} of {self.source} give {ends}")
         what = "outcome and forecast" if seen.forecasts else "outcome"
-        return low, high, f"smallest and largest {what} of {rows}"
+        return low, high, f"{_FOUND} {what} of {rows}"
 
     def _look_for_heaps(self, known: Float64Array) -> None:
         """Whether many outcomes are equal, so that coverage cannot be exact; and how far apart distinct ones are."""
@@ -366,11 +372,9 @@ class Columns(ColumnReader):
         ):
             return
         low, high = self.property.domain if ends is None else ends
-        outside = (first < low) | (first > high)
-        if len(first) and 2 * np.count_nonzero(outside) > len(first):
-            most = f"most forecasts in column {column!r} of {self.source} are outside [{low:g}, {high:g}]"
-            units = f"bring them to the units of {asked.y!r} (percent: divide by 100), or give --low and --high"
-            raise DataError(f"{most}, such as {first[outside][0]:g}; {units}")
+        problem = other_units(first, low, high, f"in column {column!r} of {self.source}", repr(asked.y))
+        if problem is not None:
+            raise DataError(f"{problem}, or give --low and --high")
 
 
 class _Outcomes(NamedTuple):
@@ -446,7 +450,7 @@ def head_columns(batches: Sequence["Batch"], names: Sequence[str], n_rows: int) 
 def _spelled(value: str) -> bool:
     """Whether the text spells a number."""
     try:
-        float(value)
+        spelled(value)
     except ValueError:
         return False
     return True

@@ -294,14 +294,24 @@ class TaskConfig:
         return from_text(self.property, low, high) if isinstance(self.property, str) else self.property
 
     def forecaster(
-        self, property: "Elicitable", hypotheses: "Hypotheses", n_features: int = 0, **own: Any
+        self,
+        property: "Elicitable",
+        hypotheses: "Hypotheses",
+        n_features: int = 0,
+        found: bool = False,
+        **own: Any,
     ) -> "Forecaster":
-        """The forecaster of one number that is asked for; what is given as `own` goes before what is said here."""
+        """The forecaster of one number that is asked for; what is given as `own` goes before what is said here.
+
+        Where the range was `found` and not given, it follows the outcomes.
+        """
         from swapcal.forecaster import Forecaster
         from swapcal.hints import OnlineRegression
 
         names = ("horizon", "r", "bins", "seed", "trust", "jitter", "max_pending", "protect", "budget")
-        settings = {"outside": "clip"} | {name: getattr(self, name) for name in names}
+        settings = {"outside": "follow" if found and self.bins is None else "clip"} | {
+            name: getattr(self, name) for name in names
+        }
         settings["levels"] = self.levels if self.p is not None or self.learns else 0
         settings["hint"] = OnlineRegression(n_features=n_features) if self.learns else None
         settings = {name: value for name, value in {**settings, **own}.items() if value is not None}
@@ -395,7 +405,7 @@ def read_toml(path: str | PathLike[str] | None) -> dict[str, Any]:
 # What options say as text.
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)?\s*")
+_DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)?\s*", re.ASCII)
 _SEPARATORS = {sign: re.compile(rf"{re.escape(sign)}(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)") for sign in (",", "*")}
 
 

@@ -164,6 +164,8 @@ class ScalarTask(Task):
         if self.config.weight is not None:
             weight = self.config.weight
             return f"none is stated: it is about rows counted once each, and here they are weighted by {weight!r}"
+        if self.model.property != self.target:
+            return "none is stated: the range has followed the outcomes, and the errors are in units of the first one"
         spread = f"outcomes spread over {self.jitter:g}, as --jitter does, and the errors are about those in the file"
         return f"none is stated: it is about {spread}" if self.jitter else ""
 
@@ -174,7 +176,11 @@ class ScalarTask(Task):
 
     def _facts(self) -> dict[str, Any]:
         columns, costs = self.columns, self.evaluation.costs(self.config.costs)
-        facts = {"range": Range(columns.low, columns.high, columns.stated), "lateness": self.model.lateness()}
+        now = self.model.property
+        grown = (
+            "" if (now.low, now.high) == (columns.low, columns.high) else f", followed to {now.low:g} to {now.high:g}"
+        )
+        facts = {"range": Range(columns.low, columns.high, columns.stated + grown), "lateness": self.model.lateness()}
         return {**facts, "jitter": self.jitter, "costs": costs}
 
     def _plain(self) -> dict[str, Any]:
@@ -201,10 +207,12 @@ class ScalarTask(Task):
         config, numeric = self.config, self.contexts.numeric
         hypotheses: Hypotheses = self.contexts.groups if numeric is None else numeric
         if saved is not None:
-            # A property or hint of the user's own is not in the file.
-            return Forecaster.from_bytes(saved.forecaster, property=self.columns.property, hypotheses=hypotheses)
+            # A property or hint of the user's own is not in the file; one on a range that was found is.
+            target = None if self.columns.found else self.columns.property
+            return Forecaster.from_bytes(saved.forecaster, property=target, hypotheses=hypotheses)
         n_features = 0 if self.features is None else len(self.features.columns)
-        return config.forecaster(self.columns.property, hypotheses, n_features, jitter=self.jitter)
+        found = self.columns.found
+        return config.forecaster(self.columns.property, hypotheses, n_features, found, jitter=self.jitter)
 
 
 def _dense(features: Numeric, batch: Batch) -> Float64Array:

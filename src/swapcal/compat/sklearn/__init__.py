@@ -1,8 +1,7 @@
 """scikit-learn estimators around any model: calibrated classifiers, regressors and intervals.
 
 `fit` is one pass over the rows in their order, on top of the model's forecasts for rows that it was not fitted on;
-`predict` uses the fixed predictor that this run implies (see `online_to_batch`: what is guaranteed for a population
-that does not change). `partial_fit` goes on with a stream, for which `Forecaster` states the guarantee.
+outcomes are told late, so that corrections are judged as they will be used. `predict` uses the last state.
 """
 
 from swapcal.compat.sklearn.classifier import MulticalibratedClassifier

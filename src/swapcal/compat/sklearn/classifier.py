@@ -9,22 +9,23 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from swapcal.classes import shared_out
-from swapcal.compat.batch import FixedPredictor, fitted
-from swapcal.compat.sklearn.base import AroundEstimator, targets
+from swapcal.compat.sklearn.base import AroundEstimator, learn, steady, targets
 from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.properties import Probability
-from swapcal.protocols import Rows
+from swapcal.sparse import CompressedRows
 from swapcal.typing import Float64Array
 
 
 class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
     """A classifier whose probabilities are calibrated given themselves and for every group.
 
-    Guarantee: for rows that are drawn independently from one population, that of the module `online_to_batch`; for two
-    classes by one forecaster, for more by one per class, moved to the nearest probability vector (see
-    `swapcal.classes.Classes` for what that keeps).
+    Guarantee: that of `Forecaster` for the rows of `fit` and `partial_fit`, forecast as a stream; for two classes by
+    one forecaster, for more by one per class, moved to the nearest probability vector (see `swapcal.classes.Classes`
+    for what that keeps). `predict_proba` gives the mean of what the last state would draw from, and learns nothing: of
+    this there is a measurement, docs/wrapper.md, and no theorem.
 
     Parameters
     ----------
@@ -36,10 +37,8 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
     cv : int, splitter or None
         How forecasts of rows that the model has not seen are made; None: the model's forecasts of its own training
         rows. Not used with a `FrozenEstimator`.
-    states : int
-        How many states of the run the fixed predictor keeps.
-    how : {"mean", "hash"}
-        The mean of these states' forecasts, or a draw by a hash of the row, which keeps calibration given the forecast.
+    protect : {"loss", "calibration", "nothing"}
+        How much of the correction is shown, as for `Forecaster`.
     max_groups : int
         Largest number of groups.
     random_state : int
@@ -66,23 +65,21 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
     def _has_a_question(self, y: Any) -> bool:
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        self.forecasters_, self.mixtures_ = list[Forecaster](), list[FixedPredictor]()
+        self.forecasters_ = list[Forecaster]()
         return len(self.classes_) > 1
 
     def _begin(self, y: Any, hints: Float64Array | None, horizon: int | None) -> None:
-        settings: dict[str, Any] = {"horizon": horizon, "outside": "clip"}
+        settings: dict[str, Any] = {"horizon": horizon, "outside": "clip", "protect": self.protect}
         seeds = [seed_for(self.random_state, k) for k in range(1 if len(self.classes_) == 2 else len(self.classes_))]
         self.forecasters_ = [
-            Forecaster(Probability(), self._functions(), seed=seed, protect="nothing", **settings) for seed in seeds
+            Forecaster(Probability(), self._functions(), seed=seed, hint=OnlineRegression(), **settings)
+            for seed in seeds
         ]
 
-    def _learn(self, rows: Rows, y: Any, hints: Float64Array | None, *, states: int) -> None:
-        self.mixtures_ = []
+    def _learn(self, rows: CompressedRows, y: Any, hints: Float64Array | None) -> None:
         for k, forecaster in enumerate(self.forecasters_):
             label = np.asarray(y == self.classes_[1 if len(self.classes_) == 2 else k], dtype=np.float64)
-            seed = seed_for(self.random_state, "states", k) if states else k
-            own = None if hints is None else hints[:, k]
-            self.mixtures_.append(fitted(forecaster, rows, label, own, states=states, seed=seed))
+            learn(forecaster, rows, label, None if hints is None else hints[:, k])
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, **params: Any) -> "MulticalibratedClassifier":
         """Forecast these rows, learn their outcomes in order, then let the model learn them; before or after `fit`.
@@ -101,7 +98,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         Returns
         -------
         self
-            The estimator, with one state: that after these rows.
+            The estimator.
         """
         first = not hasattr(self, "forecasters_")
         X, y = self._validated(X, reset=first), targets(y, X, classes=True)
@@ -118,7 +115,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise InvalidInput(f"y has the class {y[unknown][0]!r}, and the classes are {self.classes_.tolist()!r}")
-        self._learn(self._contexts(X, weights, learn=True), y, self._hints(X), states=0)
+        self._learn(self._contexts(X, weights, learn=True), y, self._hints(X))
         self._teach(X, y, params, classes=self.classes_)
         return self
 
@@ -135,14 +132,14 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         array, rows by classes
             Probabilities, in the order of `classes_`.
         """
-        check_is_fitted(self, "mixtures_")
+        check_is_fitted(self, "forecasters_")
         X = self._validated(X, reset=False)
         if len(self.classes_) == 1:
             return np.ones((_num_samples(X), 1))
         hints, rows = self._hints(X), self._contexts(X)
         columns = [
-            mixture.predict(rows, None if hints is None else hints[:, k], how=self.how)
-            for k, mixture in enumerate(self.mixtures_)
+            forecaster.expected(rows, None if hints is None else steady(hints[:, k]))
+            for k, forecaster in enumerate(self.forecasters_)
         ]
         if len(columns) == 1:
             return np.column_stack([1.0 - columns[0], columns[0]])
@@ -150,7 +147,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
 
     def predict(self, X: Any) -> Any:
         """The likeliest class of each row."""
-        check_is_fitted(self, "mixtures_")
+        check_is_fitted(self, "forecasters_")
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def _forecasts(self, model: Any, X: Any) -> Float64Array:

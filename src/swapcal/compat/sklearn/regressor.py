@@ -1,21 +1,19 @@
 """Around any regressor: forecasts of any property, and intervals, calibrated for every group."""
 
-import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from swapcal.compat.batch import chosen, fitted, steady
-from swapcal.compat.sklearn.base import AroundRegressor, range_of
+from swapcal.compat.sklearn.base import AroundRegressor, learn, range_of, steady
 from swapcal.engine.kernels import seed_for
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.intervals import Interval
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable, Rows
-from swapcal.sparse import each
+from swapcal.sparse import CompressedRows, each
 from swapcal.typing import Float64Array
 
 
@@ -23,8 +21,7 @@ class MulticalibratedInterval(AroundRegressor):
     """A regressor with intervals that cover a given share of outcomes in every group.
 
     Guarantee: that of `swapcal.intervals.Interval` for the rows of `fit` and `partial_fit`, forecast as a stream.
-    `predict_interval` takes the mean of several states of the second half of `fit` (after `partial_fit`: of the last
-    state alone), and of what each end would be drawn from.
+    `predict_interval` gives the mean of what each end would be drawn from in the last state.
 
     Parameters
     ----------
@@ -32,13 +29,13 @@ class MulticalibratedInterval(AroundRegressor):
         The model of the middle; default `LinearRegression()`. A `FrozenEstimator` is used as it is.
     coverage : float
         The share of outcomes to cover.
-    groups, cv, states, max_groups, random_state
+    groups, cv, protect, max_groups, random_state
         As for `MulticalibratedClassifier`.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.random((2000, 2))
+    >>> X = rng.random((6000, 2))
     >>> y = X[:, 0] + rng.normal(0, 0.1 + 0.4 * (X[:, 1] > 0.5))
     >>> model = MulticalibratedInterval(groups=["x1 > 0.5"], random_state=1).fit(X, y)
     >>> lower, upper = model.predict_interval(X).T
@@ -55,11 +52,11 @@ class MulticalibratedInterval(AroundRegressor):
         coverage: float = 0.9,
         groups: Any = None,
         cv: Any = 5,
-        states: int = 4,
+        protect: str = "calibration",
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
-        shared = {"groups": groups, "cv": cv, "states": states, "max_groups": max_groups}
+        shared = {"groups": groups, "cv": cv, "protect": protect, "max_groups": max_groups}
         super().__init__(estimator, random_state=random_state, **shared)
         self.coverage = coverage
 
@@ -67,17 +64,12 @@ class MulticalibratedInterval(AroundRegressor):
         distances = np.abs(y - (np.median(y) if hints is None else hints))
         spread = max(1.5 * float(np.median(distances)), 1e-9 * max(1.0, float(distances.max())))
         seed = seed_for(self.random_state, "interval")
-        self.interval_ = Interval(self.coverage, self._functions(), spread=spread, seed=seed, horizon=horizon)
+        self.interval_ = Interval(
+            self.coverage, self._functions(), spread=spread, seed=seed, horizon=horizon, protect=self.protect
+        )
 
-    def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
-        marks = chosen(len(y), states, seed_for(self.random_state, "states")) if states else []
-        guides = [None] * len(y) if hints is None else steady(hints).tolist()
-        self.states_ = []
-        for t, (row, label, hint) in enumerate(zip(each(rows), y.tolist(), guides, strict=True)):
-            if t in marks:
-                self.states_.append(copy.deepcopy(self.interval_))
-            self.interval_.update(self.interval_.predict(row, hint), label)
-        self.states_ = self.states_ if states else [copy.deepcopy(self.interval_)]
+    def _learn(self, rows: CompressedRows, y: Float64Array, hints: Float64Array | None) -> None:
+        learn(self.interval_, rows, y, hints)
 
     def predict(self, X: Any) -> Float64Array:
         """The model's own forecasts."""
@@ -99,11 +91,9 @@ class MulticalibratedInterval(AroundRegressor):
             Lower and upper ends.
         """
         hints = self.predict(X)
-        rows = each(self._contexts(self._validated(X, reset=False)))
-        cases = list(zip(rows, steady(hints).tolist(), strict=True))
-        ends = np.array([[state.expected(row, hint) for row, hint in cases] for state in self.states_])
-        middle: Float64Array = ends.mean(axis=0)
-        return middle
+        indptr, indices, values, _ = self._contexts(self._validated(X, reset=False))
+        cases = zip(each(Rows(indptr, indices, values)), steady(hints).tolist(), strict=True)
+        return np.array([self.interval_.expected(row, hint) for row, hint in cases])
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         ends = self.predict_interval(X)
@@ -113,7 +103,8 @@ class MulticalibratedInterval(AroundRegressor):
 class MulticalibratedRegressor(AroundRegressor):
     """A regressor whose forecasts of a mean, quantile, expectile or other property are calibrated for every group.
 
-    Guarantee: for rows that are drawn independently from one population, that of the module `online_to_batch`.
+    Guarantee: that of `Forecaster` for the rows of `fit` and `partial_fit`, forecast as a stream; `predict` gives the
+    mean of what the last state would draw from.
 
     Parameters
     ----------
@@ -124,15 +115,12 @@ class MulticalibratedRegressor(AroundRegressor):
         a range, `functools.partial(Quantile, 0.9)`, which gets that of the training outcomes. Default: the mean.
     bins : int, optional
         Number of values that can be forecast, for outcomes that lie close together within their range.
-    groups, cv, states, how, max_groups, random_state
+    groups, cv, protect, max_groups, random_state
         As for `MulticalibratedClassifier`.
 
     Notes
     -----
-    Whatever is not a mean is forecast with an `OnlineRegression` on the model's forecast and the groups. Outcomes
-    outside the range count as its nearer end. For a quantile `how="mean"` covers a little more than its level (less,
-    below the median), as the mean of several quantiles does; `how="hash"` does not. `sample_weight` as for
-    `MulticalibratedClassifier`.
+    Outcomes outside the range count as its nearer end. `sample_weight` as for `MulticalibratedClassifier`.
 
     Examples
     --------
@@ -158,35 +146,31 @@ class MulticalibratedRegressor(AroundRegressor):
         bins: int | None = None,
         groups: Any = None,
         cv: Any = 5,
-        states: int = 8,
-        how: str = "mean",
+        protect: str = "loss",
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
-        shared = {"groups": groups, "cv": cv, "states": states, "how": how, "max_groups": max_groups}
+        shared = {"groups": groups, "cv": cv, "protect": protect, "max_groups": max_groups}
         super().__init__(estimator, random_state=random_state, **shared)
         self.property = property
         self.bins = bins
 
-    def _learn(self, rows: Rows, y: Float64Array, hints: Float64Array | None, *, states: int) -> None:
-        seed = seed_for(self.random_state, "states") if states else self.random_state
-        self.mixture_ = fitted(self.forecaster_, rows, y, hints, states=states, seed=seed)
+    def _learn(self, rows: CompressedRows, y: Float64Array, hints: Float64Array | None) -> None:
+        learn(self.forecaster_, rows, y, hints)
 
     def predict(self, X: Any) -> Float64Array:
         """Calibrated forecasts; learns nothing."""
-        check_is_fitted(self, "mixture_")
-        X = self._validated(X, reset=False)
-        return self.mixture_.predict(self._contexts(X), self._hints(X), how=self.how)
+        check_is_fitted(self, "forecaster_")
+        X, hints = self._validated(X, reset=False), self._hints(X)
+        return self.forecaster_.expected(self._contexts(X), None if hints is None else steady(hints))
 
     def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
         low, high = range_of(y)
         make = Mean if self.property is None else self.property
         target = make(low=low, high=high) if callable(make) else make
-        # A model usually forecasts a mean; what else is asked for is learned from it.
-        guide = None if target.is_conditional_mean else OnlineRegression()
-        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "hint": guide}
+        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "protect": self.protect}
         seed = seed_for(self.random_state, "forecaster")
-        self.forecaster_ = Forecaster(target, self._functions(), seed=seed, protect="nothing", **settings)
+        self.forecaster_ = Forecaster(target, self._functions(), seed=seed, hint=OnlineRegression(), **settings)
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         return {"model": self._forecasts(self.estimator_, X), "forecast": self.predict(X)}
