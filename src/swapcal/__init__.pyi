@@ -49,6 +49,7 @@ from swapcal.intervals import MultiHorizon as MultiHorizon
 from swapcal.intervals import PredictiveDistribution as PredictiveDistribution
 from swapcal.intervals import Quantiles as Quantiles
 from swapcal.keyed import Keyed as Keyed
+from swapcal.learners import model as model
 from swapcal.monitor import Alarm as Alarm
 from swapcal.monitor import Monitor as Monitor
 from swapcal.properties import Concave as Concave

@@ -120,7 +120,7 @@ class Error(float):
         self.kind = kind
         return self
 
-    def __getnewargs__(self) -> tuple[float, str]:
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
         return float(self), self.kind
 
     def __repr__(self) -> str:

@@ -44,8 +44,9 @@ class Oracle(OverVectors):
     Parameters
     ----------
     learner : Learner
-        `MultiplicativeWeights(n)`, `GradientDescent(n)`, or your own (see `swapcal.learners.Learner`). Contexts are
-        read as those of `Finite(n)` or `Linear(n)`, by its `dual`.
+        `MultiplicativeWeights(n)`, `GradientDescent(n)`, `model(...)`, or your own (see `swapcal.learners.Learner`).
+        Contexts are read as those of `Finite(n)` or `Linear(n)`, by its `dual`; without a `dual` by the learner's own
+        `row`, or as n numbers, and the class is known through the learner alone (`TaughtEvidence`).
 
     Notes
     -----
@@ -94,11 +95,13 @@ class Oracle(OverVectors):
 
     def row(self, x: Any) -> Row:
         """One context, as the class of the learner reads it."""
-        return self._vectors.row(x)
+        row: Row = self._vectors.row(x)
+        return row
 
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many contexts at once."""
-        return self._vectors.rows(X, n_rows)
+        rows: Rows = self._vectors.rows(X, n_rows)
+        return rows
 
     def start(self, n_bins: int) -> "OracleEvidence":
         """No evidence in any of `n_bins` bins, and learners that have seen nothing."""
@@ -317,7 +320,7 @@ class TaughtEvidence(OracleEvidence):
         if not self.declared:
             return np.asarray(np.abs(answers[:, 0]) + self.excess[:n_values])
         if self.kind == "exact":
-            return np.array([self._supremum(bin) for bin in range(n_values)]) + self.excess[:n_values]
+            return np.array([self._supremum(slot) for slot in range(n_values)]) + self.excess[:n_values]
         most = self.taught[:n_values] + self.excess[:n_values]
         return np.asarray(np.minimum(np.maximum(answers, 0.0).max(axis=1) + self._paid(n_values), most))
 
@@ -358,7 +361,7 @@ class TaughtEvidence(OracleEvidence):
     def dumped(self) -> bytes:
         """What the copies have learned: by the learner's `dump`, else as JSON."""
         dump = getattr(self.learner, "dump", _as_json)
-        texts = [dump(state) for bin in sorted(self.states) for state in self.states[bin]]
+        texts = [dump(state) for slot in sorted(self.states) for state in self.states[slot]]
         head = json.dumps([sorted(self.states), [len(text) for text in texts]]).encode()
         return b"\n".join([head, b"".join(texts)])
 
@@ -373,7 +376,7 @@ class TaughtEvidence(OracleEvidence):
             k = len(self.signs)
             if len(states) != k * len(bins) or ends[-1] != len(body):
                 raise ValueError("their number is another")
-            self.states = {int(bin): states[k * i : k * (i + 1)] for i, bin in enumerate(bins)}
+            self.states = {int(slot): states[k * i : k * (i + 1)] for i, slot in enumerate(bins)}
         except (TypeError, ValueError, KeyError) as error:
             raise StateFileError(f"the states of {self.learner!r} cannot be read: {error}") from error
 
