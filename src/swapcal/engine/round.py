@@ -297,7 +297,9 @@ class Round:
             )
         value = forecast.value if forecast.said is None else forecast.said
         slot, (low, high) = state.values.find(value), self.rules.property.domain
-        row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
+        # A learner of any class reads numbers of any size.
+        largest = float(np.finfo(np.float64).max) if hasattr(state.evidence, "learn") else 1.0
+        row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n, largest)
         points = (forecast.evidence_at, forecast.hint)
         inside = all(each is None or low <= each <= high for each in points)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:

@@ -69,7 +69,8 @@ class Oracle(OverVectors):
     Algorithm 2 of Hu, Luo, Senapati, Sharan, Efficient Swap Multicalibration of Elicitable Properties.
     """
 
-    learner: Learner
+    # A `Learner`; one without a `dual` need not have all of its members.
+    learner: Any
     _vectors: Any = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -325,7 +326,7 @@ class TaughtEvidence(OracleEvidence):
         return np.asarray(np.minimum(np.maximum(answers, 0.0).max(axis=1) + self._paid(n_values), most))
 
     def _supremum(self, bin: int) -> float:
-        found = [float(self.learner.supremum(state)) for state in self.states.get(bin, ())]  # type: ignore[attr-defined]
+        found = [float(self.learner.supremum(state)) for state in self.states.get(bin, ())]
         return max(found, default=0.0)
 
     def _paid(self, n_values: int) -> Float64Array:
