@@ -326,7 +326,8 @@ class TaughtEvidence(OracleEvidence):
         return np.asarray(np.minimum(np.maximum(answers, 0.0).max(axis=1) + self._paid(n_values), most))
 
     def _supremum(self, bin: int) -> float:
-        found = [float(self.learner.supremum(state)) for state in self.states.get(bin, ())]
+        learner: Any = self.learner
+        found = [float(learner.supremum(state)) for state in self.states.get(bin, ())]
         return max(found, default=0.0)
 
     def _paid(self, n_values: int) -> Float64Array:
