@@ -75,7 +75,7 @@ def learn(model: Forecaster | Interval, X: CompressedRows, y: Float64Array, hint
     after theirs, and what helps the next row only is not shown.
     """
     n, first = len(y), model.rounds.issued
-    if isinstance(model, Forecaster) and hints is not None:
+    if isinstance(model, Forecaster) and hints is not None and n >= 20:  # fewer say nothing about units
         problem = other_units(hints, *model.property.domain, "of the model", "y")
         if problem is not None:
             raise InvalidInput(problem)
