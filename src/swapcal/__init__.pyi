@@ -43,11 +43,13 @@ from swapcal.hypotheses import Groups as Groups
 from swapcal.hypotheses import Linear as Linear
 from swapcal.hypotheses import Numeric as Numeric
 from swapcal.hypotheses import Oracle as Oracle
+from swapcal.hypotheses import Trees as Trees
 from swapcal.intervals import Interval as Interval
 from swapcal.intervals import MultiHorizon as MultiHorizon
 from swapcal.intervals import PredictiveDistribution as PredictiveDistribution
 from swapcal.intervals import Quantiles as Quantiles
 from swapcal.keyed import Keyed as Keyed
+from swapcal.learners import model as model
 from swapcal.monitor import Alarm as Alarm
 from swapcal.monitor import Monitor as Monitor
 from swapcal.properties import Concave as Concave

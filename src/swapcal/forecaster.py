@@ -610,7 +610,7 @@ class Forecaster(Stateful):
         with self._turns:
             return lateness_report(self.rules, self.state)
 
-    def error(self, r: float | None = None, *, said: bool = False) -> float:
+    def error(self, r: float | None = None, *, said: bool = False) -> theorems.Error:
         """The swap multicalibration error so far, over the class and the hint's levels (and jittered labels).
 
         What was shown counts in the cell of the value nearest to it.
@@ -624,12 +624,13 @@ class Forecaster(Stateful):
 
         Returns
         -------
-        float
-            A total over the rounds, not divided by their number.
+        Error
+            A total over the rounds, not divided by their number. Its `kind` is "exact", but for a class that is known
+            through its learner alone: "at most", or "answers".
         """
         exponent = self.rules.r if r is None else inputs.number(r, "r", 1.0, 100.0)
         with self._turns:
-            return self.state.ledger.error(self.rules.functions, self.state.evidence.counts, exponent, said=said)
+            return theorems.observed(self.rules, self.state, exponent, said=said)
 
     def guarantee(self, delta: float = 0.05, *, n_rounds: int | None = None, said: bool = False) -> Guarantee:
         """What the theorem in force promises of `error()`, or `error(said=True)`, with probability 1 - delta.

@@ -190,7 +190,7 @@ def identified(property: Elicitable, p: float, y: float) -> float:
     return v
 
 
-def stored_row(positions: Any, entries: Any, n: int) -> Row:
+def stored_row(positions: Any, entries: Any, n: int, largest: float = 1.0) -> Row:
     """The context inside a stored forecast, which may have been changed since it was made."""
     try:
         indices, values = np.array(positions, dtype=np.int64), np.array(entries, dtype=np.float64)
@@ -199,8 +199,10 @@ def stored_row(positions: Any, entries: Any, n: int) -> Row:
     increasing = indices.ndim == 1 and bool((indices[1:] > indices[:-1]).all())
     if indices.shape != values.shape or not increasing or (len(indices) and not 0 <= indices[0] <= indices[-1] < n):
         raise UnknownForecast("the context in this forecast is not one of this forecaster's; it has been changed")
-    if values.size and not np.abs(values).max() <= 1.0:
-        raise UnknownForecast("the context in this forecast has a value outside [-1, 1]; it has been changed")
+    if values.size and not np.abs(values).max() <= largest:
+        raise UnknownForecast(
+            f"the context in this forecast has a value outside [{-largest:g}, {largest:g}]; it has been changed"
+        )
     return Row(indices, values)
 
 

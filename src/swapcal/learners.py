@@ -1,13 +1,17 @@
 """Online agnostic learners: what `Oracle` asks for a function that correlates with the errors of a bin."""
 
+import copy
 import math
+import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from swapcal import inputs
 from swapcal.engine.kernels import safe_exp
+from swapcal.errors import InvalidInput
 from swapcal.protocols import Row
 from swapcal.state import Described, rebuilt
 from swapcal.typing import Float64Array, Spec
@@ -100,6 +104,11 @@ class Learner(Protocol):
     `Oracle` keeps one or two copies per bin, so a learner describes and its state remembers: a state is a flat array of
     finite numbers, always of the same length, from which `predict` reads and into which `update` writes. The learner
     itself holds nothing that changes. `swapcal.checks.check_learner` tests all of this on your own.
+
+    A class that is not one of vectors has no `dual`. Then `odd` and `regret` may be missing too, a state is any object,
+    `dump(state)` and `load(data)` make bytes of it and back (without them it must be plain JSON), `row(x)` makes the n
+    numbers of a context, and `supremum(state)`, where it is known, is the exact sup_f sum f(x) kappa of what the state
+    was taught. `atomic = True` says that an update that fails changes nothing; else states are copied first.
 
     Examples
     --------
@@ -271,3 +280,97 @@ class MultiplicativeWeights(Described):
     def regret(self, n_rounds: Float64Array) -> Float64Array:
         """2 sqrt(n_rounds ln n)."""
         return np.asarray(2.0 * np.sqrt(n_rounds * math.log(self.n)))
+
+
+# --------
+# Any model that learns one case after the other, of river or scikit-learn.
+
+
+class Model:
+    """A model as a learner of which nothing is known; `model` makes one."""
+
+    def __init__(self, model: Any, columns: int | Sequence[str], *, pickled: bool = False) -> None:
+        self.model, self.columns, self.pickled = model, columns, pickled
+        self.n = inputs.integer(columns if isinstance(columns, int) else len(columns), "the number of columns", 1)
+        self.one_by_one = hasattr(model, "learn_one") and hasattr(model, "predict_one")
+        if not self.one_by_one and not (hasattr(model, "partial_fit") and hasattr(model, "predict")):
+            raise InvalidInput(f"a model needs learn_one and predict_one, or partial_fit and predict; got {model!r}")
+
+    def __repr__(self) -> str:
+        return f"model({type(self.model).__name__})"
+
+    def row(self, x: Any) -> Any:
+        """The numbers of a record, or a vector as it is."""
+        return x if isinstance(self.columns, int) else [float(x[name]) for name in self.columns]
+
+    def start(self) -> list[Any]:
+        """How many cases it has learned, and the model."""
+        return [0, copy.deepcopy(self.model)]
+
+    def _features(self, row: Row) -> Any:
+        x = np.zeros(self.n)
+        x[row.indices] = row.values
+        if not self.one_by_one:
+            return x[None, :]
+        names = range(self.n) if isinstance(self.columns, int) else self.columns
+        return dict(zip(names, x.tolist(), strict=True))
+
+    def predict(self, state: list[Any], row: Row) -> float:
+        """What it predicts, cut to [-1, 1]; 0 before it has learned anything."""
+        if not state[0]:
+            return 0.0
+        x = self._features(row)
+        said = state[1].predict_one(x) if self.one_by_one else np.ravel(state[1].predict(x))[0]
+        return min(max(float(said), -1.0), 1.0)
+
+    def update(self, state: list[Any], row: Row, kappa: float) -> None:
+        """Learn one case."""
+        x = self._features(row)
+        if self.one_by_one:
+            state[1].learn_one(x, kappa)
+        else:
+            state[1].partial_fit(x, [kappa])
+        state[0] += 1
+
+    def dump(self, state: list[Any]) -> bytes:
+        """Pickled, where that was asked for."""
+        self._consent()
+        return pickle.dumps(state)
+
+    def load(self, data: bytes) -> list[Any]:
+        """Unpickled, where that was asked for."""
+        self._consent()
+        state: list[Any] = pickle.loads(data)
+        return state
+
+    def _consent(self) -> None:
+        if not self.pickled:
+            raise InvalidInput(
+                "a model is saved as a pickle, and reading one runs what is in it; pass pickled=True to model() if "
+                "you trust your files"
+            )
+
+    def spec(self) -> Spec:
+        """Its type and columns; the model itself is passed to `load` again."""
+        columns = self.columns if isinstance(self.columns, int) else list(self.columns)
+        return {"kind": "Model", "type": type(self.model).__qualname__, "columns": columns}
+
+
+def model(model: Any, columns: int | Sequence[str], *, pickled: bool = False) -> Model:
+    """A model of river or scikit-learn, for `Oracle`: what it could have said of the next error is gone.
+
+    Parameters
+    ----------
+    model : object
+        With `learn_one` and `predict_one`, or `partial_fit` and `predict`: a regressor.
+    columns : int or list of str
+        Length of the contexts, or the names of the numbers in a record.
+    pickled : bool
+        Whether states may be saved and read as pickles.
+
+    Returns
+    -------
+    Model
+        A learner without a regret: guarantee and error are over its answers.
+    """
+    return Model(model, columns, pickled=pickled)

@@ -92,7 +92,7 @@ def weighted(hypotheses: Hypotheses, X: Any, weights: Any, n_rows: int) -> Any:
         raise InvalidInput(f"weights are for finite classes and groups; {hypotheses!r} scales its contexts by itself")
     rows = hypotheses.rows(X, n_rows)
     values = rows.values * np.repeat(shares, np.diff(rows.indptr))
-    if hasattr(hypotheses, "remembered"):
+    if hasattr(hypotheses, "snapshot"):
         return Rows(rows.indptr, rows.indices, values)
     return CompressedRows(rows.indptr, rows.indices, values, (n_rows, hypotheses.n))
 

@@ -165,7 +165,7 @@ def test_a_learner_of_your_own_is_passed_to_load_again() -> None:
 def test_what_is_no_learner_is_refused() -> None:
     for bad, why in ((None, "has no"), (GradientDescent, "make one"), (sc.Finite(3), "has no"), (3, "has no")):
         with pytest.raises(InvalidInput, match=why):
-            Oracle(bad)  # type: ignore[arg-type]
+            Oracle(bad)
 
     class Manhattan(Sound):
         dual = "manhattan"

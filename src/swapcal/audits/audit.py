@@ -618,7 +618,7 @@ class Audit(Stateful):
         shapes = {name: Shape((n_values,)) for name in (*PER_VALUE, "forecast" if edges else "value")}
         arrays = packed.arrays({**shapes, **{name: Shape((n_values, n_used)) for name in PER_CELL}})
         functions = hypotheses if spec is None else functions_of(spec, hypotheses)
-        rebuilt = hypotheses is None and (spec is None or spec["kind"] not in ("Groups", "Numeric"))
+        rebuilt = hypotheses is None and not hasattr(functions, "snapshot")
         audit = cls(
             property_of(plain["property"], property), None if rebuilt else functions, bins=bins, names=plain["names"]
         )

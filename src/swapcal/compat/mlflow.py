@@ -16,7 +16,6 @@ import numpy as np
 from swapcal.deterministic import expected
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
-from swapcal.hypotheses import Groups
 from swapcal.tables.sources import package
 from swapcal.typing import Float64Array
 from swapcal.version import __version__
@@ -145,6 +144,6 @@ class _Served:
             value = record.pop(self.hint, None)
             hint = None if value is None or np.isnan(value) else float(value)
         context = record
-        if not isinstance(self.forecaster.hypotheses, Groups) and isinstance(record, Mapping):
+        if not hasattr(self.forecaster.hypotheses, "columns") and isinstance(record, Mapping):
             context = [float(value) for value in record.values()]
         return expected(self.forecaster, context, hint)

@@ -129,7 +129,7 @@ class NativeEngine:
     def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> None:
         """As the twin in Python; it adds a value by itself, for which there is room."""
         learn: Callable[..., None] = self._kernel.learn
-        learn(case.row.indices, case.row.values, *played[:5], *errors, t, case.hint)
+        learn(case.row.indices, case.row.values, *played[:5], *errors[:4], t, case.hint)
 
     @property
     def alone(self) -> bool:

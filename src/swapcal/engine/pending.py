@@ -216,12 +216,17 @@ class Asked(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """V of a round at the forecast, at the evidence point, at the hint, and at the value nearest to the hint."""
+    """V of a round at the forecast, at the evidence point, at the hint, and at the value nearest to the hint.
+
+    Where something else was shown, `cell` is the slot in which it counts, and `shown` the V there.
+    """
 
     forecast: float
     evidence: float
     hint: float
     nearest: float
+    cell: int = -1
+    shown: float = 0.0
 
 
 class Chunk(NamedTuple):

@@ -107,9 +107,11 @@ class PythonEngine:
         if play is not None:
             return play
         start = state.ledger.mean_forecast if hint is None else hint
+        # Half-way between two values rounding is smallest whatever the class is.
+        taught = hasattr(evidence, "learn")
         return search(
             lambda slot: evidence.phi(slot, row),
-            lambda slot: state.ledger.rounding_owed(slot, row, float(evidence.counts[slot])),
+            lambda slot: 0.0 if taught else state.ledger.rounding_owed(slot, row, float(evidence.counts[slot])),
             values,
             values.nearest(0.5 * (values.low + values.high) if start is None else start),
         )
@@ -125,7 +127,14 @@ class PythonEngine:
         value = float(values.by_slot[slot])
         latest = t == state.pending.issued - 1
         ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open, latest=latest)
-        evidence.record(slot, row, errors.evidence)
+        # A class that is known through its learner alone is taught where the forecast counts.
+        teach = getattr(evidence, "learn", None)
+        if teach is None:
+            evidence.record(slot, row, errors.evidence)
+        elif errors.cell < 0:
+            teach(slot, row, errors.evidence, slot, errors.forecast)
+        else:
+            teach(slot, row, errors.evidence, errors.cell, errors.shown)
         ledger.record(slot, row, value, errors.forecast, errors.evidence)
         state.pending.close(t)
         at, rounding, noise, factor = None, abs(errors.forecast - errors.evidence), errors.evidence, PAIR
@@ -288,7 +297,9 @@ class Round:
             )
         value = forecast.value if forecast.said is None else forecast.said
         slot, (low, high) = state.values.find(value), self.rules.property.domain
-        row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n)
+        # A learner of any class reads numbers of any size.
+        largest = float(np.finfo(np.float64).max) if hasattr(state.evidence, "learn") else 1.0
+        row = inputs.stored_row(forecast.indices, forecast.values, self.rules.functions.n, largest)
         points = (forecast.evidence_at, forecast.hint)
         inside = all(each is None or low <= each <= high for each in points)
         if slot < 0 or state.values.find(forecast.other) < 0 or not inside:
@@ -413,7 +424,7 @@ class Round:
                 own = case.row.indices < self.rules.hypotheses.n
                 row = Row(case.row.indices[own], case.row.values[own])
                 state.hint.update(row, case.features, case.base, self.rules.inside(label), case.hint, case.scores)
-            middle = self.engine.learn(case, played, errors, t)
+            middle = self.engine.learn(case, played, errors._replace(cell=cell, shown=v), t)
         state.ledger.rounds[1] += lag > 0
         if moved:
             state.ledger.move(played.slot, cell, case.row, errors.forecast, v)

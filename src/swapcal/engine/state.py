@@ -300,6 +300,9 @@ class State:
             "key": self.identity.key.hex(),
             "former_keys": [key.hex() for key in self.identity.former],
         }
+        dumped = getattr(self.evidence, "dumped", None)
+        if dumped is not None:
+            counters["learned"] = dumped()
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n],
             "ledger.rounding": ledger.rounding[:n],
@@ -342,6 +345,9 @@ class State:
                 part.restore(parts[name])
         if len(self.evidence.counts) < room:
             self.evidence.grow(room)
+        load = getattr(self.evidence, "load", None)
+        if load is not None:
+            load(counters["learned"])
         ledger = self.ledger
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
         ledger.drift[:] = arrays["ledger.drift"]
@@ -406,7 +412,8 @@ def saved(rules: Rules, state: State) -> Saved:
     for name in _implied(rules, counters):
         del arrays[name]
     _against_evidence(arrays)
-    return Saved(plain, arrays, {"rules": shared})
+    learned = {"learned": counters["learned"]} if "learned" in counters else {}
+    return Saved(plain, arrays, {"rules": shared, **learned})
 
 
 def read(
@@ -439,7 +446,8 @@ def read(
     if rules.bins is not None:
         arrays["values.by_slot"] = Grid(*rules.property.domain, rules.bins).midpoints
     _check_bounds(rules, counters, arrays)
-    state.fill({**counters, "hinted": hinted}, arrays)
+    own = {"learned": bytes(packed.parts["learned"])} if hasattr(state.evidence, "load") else {}
+    state.fill({**counters, **own, "hinted": hinted}, arrays)
     return rules, state
 
 
@@ -561,11 +569,15 @@ def _json(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode()
 
 
+# Classes that learn, and are read anew from every file.
+_LEARNING = (b'"kind":"Numeric"', b'"kind":"Trees"')
+
+
 def _known(
     shared: bytes, property: Elicitable | None, own: Hypotheses | None, hint: LearningHint | None
 ) -> tuple[_Configuration, Hypotheses | None]:
     """The rules, from a cache if all parts are our own; and the class of functions, where it has learned something."""
-    if property is not None or own is not None or hint is not None or b'"kind":"Numeric"' in shared:
+    if property is not None or own is not None or hint is not None or any(kind in shared for kind in _LEARNING):
         return _read(shared, property, own, hint), None
     if b'"kind":"Groups"' not in shared:
         return _cached(shared), None

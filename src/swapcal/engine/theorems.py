@@ -8,6 +8,7 @@ import numpy as np
 
 from swapcal.engine.ledger import DRIFT, LATEST, LUCK, PEAK, RESERVED, VARIANCE
 from swapcal.engine.values import FIRST, FLOOR
+from swapcal.errors import InvalidInput
 from swapcal.protocols import Tally
 from swapcal.typing import Float64Array
 
@@ -92,6 +93,55 @@ class Guarantee(float):
 
     def __repr__(self) -> str:
         return f"Guarantee({self.value:.6g}, theorem={self.theorem!r}, delta={self.delta:g})"
+
+
+class Error(float):
+    """A swap multicalibration error, and what it is.
+
+    Parameters
+    ----------
+    value : float
+        The number itself.
+    kind : str
+        "exact"; "at most", where a class is known through a learner that declares its regret; or "answers", exact for
+        what the learner could have said, where it declares nothing.
+
+    Examples
+    --------
+    >>> Error(3.0), Error(3.0, "at most"), Error(3.0, "answers")
+    (3.0, at most 3.0, 3.0 over the answers)
+    """
+
+    kind: str
+
+    def __new__(cls, value: float, kind: str = "exact") -> "Error":
+        """Make the number and say what it is."""
+        self = super().__new__(cls, value)
+        self.kind = kind
+        return self
+
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
+        return float(self), self.kind
+
+    def __repr__(self) -> str:
+        number = float.__repr__(self)
+        return {"at most": f"at most {number}", "answers": f"{number} over the answers"}.get(self.kind, number)
+
+    __str__ = __repr__
+
+
+def observed(rules: "Rules", state: "State", r: float, *, said: bool = False) -> Error:
+    """The error so far of what was shown, or `said`."""
+    evidence: Any = state.evidence
+    if not hasattr(evidence, "reach"):
+        return Error(state.ledger.error(rules.functions, evidence.counts, r, said=said))
+    if said and state.ledger.moved_counts.any():
+        raise InvalidInput(
+            "learners are taught what was shown, so of what was said nothing is known; pass protect='nothing'"
+        )
+    visited = evidence.taught > 0.0
+    n, reach = evidence.taught[visited], evidence.reach(len(visited))[visited]
+    return Error(float(np.sum(n * (reach / n) ** r)), evidence.kind)
 
 
 # A potential below exp of this has never had weights on the tangent of `safe_exp`, which begins at exp(300).
@@ -321,6 +371,8 @@ def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) 
     drift = ledger.drift.tolist()
     moved = not said and bool(ledger.moved_sums.any())
     between = ledger.rounding[:n] + ledger.moved_sums[:n] if moved else ledger.rounding[:n]
+    # A class that is known through its learner alone knows what lies between, too.
+    apart = getattr(state.evidence, "rounding", None)
     half = 0.5 * delta
     variance = float(ledger.totals[VARIANCE]) + float(ledger.totals[LATEST])
     luck, most = float(ledger.totals[LUCK]), most_luck(variance, half)
@@ -330,7 +382,7 @@ def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) 
         ledger.n_rounds + state.pending.open,
         counts=counts,
         spread=state.evidence.spread()[:n],
-        rounding=rules.functions.supremum(between),
+        rounding=rules.functions.supremum(between) if apart is None else apart(n),
         drift=drift[DRIFT] + drift[RESERVED],
         peak=drift[PEAK],
         shown=counts + ledger.moved_counts[:n] if moved else None,
@@ -349,7 +401,8 @@ def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) 
     if certified is not None and certified < value:
         value, theorem = certified, f"theorem C, after {theorem}"
     # The sign of an assumption that is not met is that the error, or the luck of the draws, is beyond its bound.
-    error = ledger.error(rules.functions, state.evidence.counts, rules.r, said=said)
+    found = observed(rules, state, rules.r, said=said)
+    error = found if found.kind != "at most" else 0.0
     lucky = luck > most + drift[RESERVED] + 1e-9 * (1.0 + abs(luck)) or error > value * (1.0 + 1e-9) + 1e-9
     broken = (f"{LUCKY}: {ALWAYS[0]}",) if lucky else ()
     return _guarantee(value, rules, ledger.n_rounds, delta, notes, theorem=theorem, broken=broken)

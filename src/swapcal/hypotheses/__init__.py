@@ -12,13 +12,14 @@ from swapcal.hypotheses.groups import Groups
 from swapcal.hypotheses.linear import Linear
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.hypotheses.oracle import Oracle
+from swapcal.hypotheses.trees import Trees
 from swapcal.state import rebuilt
 from swapcal.typing import Spec
 
 # --------
 # Rebuilds a class of functions from plain data.
 
-Made = Finite | Linear | Oracle | Groups | Numeric
+Made = Finite | Linear | Oracle | Groups | Numeric | Trees
 _KEPT = ("Finite", "Groups", "Linear")
 
 
@@ -95,7 +96,8 @@ _KINDS: dict[str, Any] = {
     "Linear": Linear,
     "Numeric": lambda **spec: Numeric.from_spec(spec),
     "Oracle": lambda learner: Oracle(learners.from_spec(learner)),
+    "Trees": lambda **spec: Trees.from_spec(spec),
 }
 
 
-__all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "from_spec", "unlearned"]
+__all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "Trees", "from_spec", "unlearned"]

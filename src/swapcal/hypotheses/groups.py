@@ -18,7 +18,7 @@ from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import CaseColumns, as_case, assembled, checked_rows
 from swapcal.tables.batch import Coded, as_number, text
-from swapcal.tables.grouping import ColumnComparison, Function, band_edges, definitions, groups_from_spec
+from swapcal.tables.grouping import ColumnComparison, Function, band_edges, definitions, groups_from_spec, value_label
 from swapcal.tables.vocabulary import (
     KeyedColumn,
     RowView,
@@ -318,7 +318,7 @@ class Groups(OverVectors):
             return f"{column}=missing"
         if column in self._edges:
             return f"{column} {part}"
-        return f"{column}={part!r}" if part in ("other", "missing") else f"{column}={part}"
+        return value_label(column, part)
 
     def _warn(self) -> None:
         """Last of all, as the warning may be an error to the caller."""

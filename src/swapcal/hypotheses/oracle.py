@@ -1,21 +1,26 @@
 """Any class that an online agnostic learner can learn: the efficient counterpart of the paper's Algorithm 2."""
 
+import copy
+import json
 import math
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from swapcal.engine.theorems import combine, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
-from swapcal.errors import InvalidInput
+from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite
 from swapcal.hypotheses.linear import Linear, OverVectors
 from swapcal.learners import Learner
 from swapcal.protocols import Row, Rows, Tally
+from swapcal.sparse import read_row, read_rows
 from swapcal.typing import Float64Array, Spec
 
-_MEMBERS = ("n", "odd", "dual", "start", "predict", "update", "regret", "spec")
+_MEMBERS = ("n", "start", "predict", "update", "spec")
+_OF_VECTORS = ("odd", "regret")
 _ROUNDING = 1e-9
 # Ratio of the visits at which a bound ahead of a run is computed.
 _STEP = 1.01
@@ -39,8 +44,9 @@ class Oracle(OverVectors):
     Parameters
     ----------
     learner : Learner
-        `MultiplicativeWeights(n)`, `GradientDescent(n)`, or your own (see `swapcal.learners.Learner`). Contexts are
-        read as those of `Finite(n)` or `Linear(n)`, by its `dual`.
+        `MultiplicativeWeights(n)`, `GradientDescent(n)`, `model(...)`, or your own (see `swapcal.learners.Learner`).
+        Contexts are read as those of `Finite(n)` or `Linear(n)`, by its `dual`; without a `dual` by the learner's own
+        `row`, or as n numbers, and the class is known through the learner alone (`TaughtEvidence`).
 
     Notes
     -----
@@ -63,20 +69,26 @@ class Oracle(OverVectors):
     Algorithm 2 of Hu, Luo, Senapati, Sharan, Efficient Swap Multicalibration of Elicitable Properties.
     """
 
-    learner: Learner
-    _vectors: Finite | Linear = field(init=False, compare=False)
+    # A `Learner`; one without a `dual` need not have all of its members.
+    learner: Any
+    _vectors: Any = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        lacking = [name for name in _MEMBERS if not hasattr(self.learner, name)]
+        dual = getattr(self.learner, "dual", None)
+        needed = _MEMBERS if dual is None else _MEMBERS + _OF_VECTORS
+        lacking = [name for name in needed if not hasattr(self.learner, name)]
         if lacking or isinstance(self.learner, type):
             why = f"it has no {', '.join(lacking)}" if lacking else "it is a class; make one"
             raise InvalidInput(f"Oracle needs a learner such as GradientDescent(3); got {self.learner!r}: {why}")
-        if self.learner.dual not in ("max", "euclidean"):
-            raise InvalidInput(f'a learner\'s dual must be "max" or "euclidean"; got {self.learner.dual!r}')
+        if dual is None:
+            object.__setattr__(self, "_vectors", _Contexts(self.learner))
+            return
+        if dual not in ("max", "euclidean"):
+            raise InvalidInput(f'a learner\'s dual must be "max", "euclidean" or None; got {dual!r}')
         state = self.learner.start()
         if not (isinstance(state, np.ndarray) and state.dtype == np.float64 and state.ndim == 1):
             raise InvalidInput(f"a learner must start with a flat array of float64; got {state!r}")
-        functions = Finite(self.learner.n) if self.learner.dual == "max" else Linear(self.learner.n)
+        functions = Finite(self.learner.n) if dual == "max" else Linear(self.learner.n)
         object.__setattr__(self, "_vectors", functions)
 
     def __repr__(self) -> str:
@@ -84,15 +96,17 @@ class Oracle(OverVectors):
 
     def row(self, x: Any) -> Row:
         """One context, as the class of the learner reads it."""
-        return self._vectors.row(x)
+        row: Row = self._vectors.row(x)
+        return row
 
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many contexts at once."""
-        return self._vectors.rows(X, n_rows)
+        rows: Rows = self._vectors.rows(X, n_rows)
+        return rows
 
     def start(self, n_bins: int) -> "OracleEvidence":
         """No evidence in any of `n_bins` bins, and learners that have seen nothing."""
-        return OracleEvidence(self.learner, n_bins)
+        return (TaughtEvidence if isinstance(self._vectors, _Contexts) else OracleEvidence)(self.learner, n_bins)
 
     def spec(self) -> Spec:
         """Plain data."""
@@ -128,11 +142,16 @@ class OracleEvidence:
             )
         return min(max(q, -1.0), 1.0)
 
+    def _weight(self, s: float) -> float:
+        """What counts of a copy's evidence S."""
+        return max(s, 0.0)
+
     def phi(self, bin: int, row: Row) -> float:
         """The sum over sigma of max(S, 0) sigma q(x), over n + 1; only copies with something to say are asked."""
         total = 0.0
-        for sign, s, state in zip(self.signs, self.sums[bin].tolist(), self.states[bin], strict=True):
-            if s > 0.0:
+        for k, (sign, s) in enumerate(zip(self.signs, map(self._weight, self.sums[bin].tolist()), strict=True)):
+            if s != 0.0:
+                state = self.states[bin][k]
                 total += s * sign * self._answer(state, row)
         return total / (float(self.counts[bin]) + 1.0)
 
@@ -162,7 +181,7 @@ class OracleEvidence:
         n = float(self.counts[bin])
         square = 0.0
         for s in self.sums[bin].tolist():
-            square += max(s, 0.0) * max(s, 0.0)
+            square += self._weight(s) * self._weight(s)
         now = self.phi(bin, row)
         return quadratic_drift(now, phi, v, float(len(self.signs)), square / (n * (n + 1.0)) if n else 0.0)
 
@@ -192,6 +211,187 @@ class OracleEvidence:
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Take the state of `arrays` over."""
         self.sums, self.states, self.counts = (arrays[name].copy() for name in ("sums", "states", "counts"))
+
+
+# --------
+# A class that is known through its learner alone: theorem O (docs/guarantees.md, section 3).
+
+
+class _Contexts:
+    """Reads contexts as the learner does: by its own `row`, where it has one, else as `n` numbers of any size."""
+
+    __slots__ = ("n", "read")
+
+    def __init__(self, learner: Learner) -> None:
+        self.n = Finite(learner.n).n
+        self.read = getattr(learner, "row", None)
+
+    def row(self, x: Any) -> Row:
+        return read_row(x if self.read is None else self.read(x), self.n)
+
+    def rows(self, X: Any, n_rows: int) -> Rows:
+        if self.read is not None:
+            records = X.to_dict("records") if hasattr(X, "to_dict") else X
+            X = np.array([self.read(x) for x in records], dtype=np.float64).reshape(-1, self.n)
+        return read_rows(X, self.n, n_rows)
+
+    @property
+    def dual(self) -> str:
+        raise InvalidInput(
+            "this class is known through its learner alone, so nobody can look through its functions: ask the "
+            "forecaster's error(), or audit over another class"
+        )
+
+    def supremum(self, sums: Float64Array) -> Float64Array:
+        raise InvalidInput(self.dual)
+
+
+class TaughtEvidence(OracleEvidence):
+    r"""Copies that are taught V where the forecast counts, as line 9 of the paper's Algorithm 2 has it; any states.
+
+    A round said in value i, with v at the evidence point, counts in the value j nearest to what was shown, with kappa
+    there. The copies of i add sigma q v to S; those of j add sigma q kappa to A, and are then taught sigma kappa.
+    Theorem O: whatever happened, sup_f |sum f kappa| over the rounds that count in j is at most max_sigma max(A, 0) +
+    Reg(n_j). And A <= S + R, where theorem B bounds S, and R = A - S is observed.
+
+    Where the learner declares no regret, nothing is known of a class. One copy for each value is taught kappa itself;
+    S counts with both signs, and what is promised is about its answers: |sum q kappa| is small.
+    """
+
+    __slots__ = ("answers", "declared", "excess", "taught")
+
+    def __init__(self, learner: Learner, n_bins: int) -> None:
+        self.learner = learner
+        self.declared = getattr(learner, "regret", None) is not None
+        odd = getattr(learner, "odd", False) or not self.declared
+        self.signs = (1.0,) if odd else (1.0, -1.0)
+        self.sums, self.answers = np.zeros((n_bins, len(self.signs))), np.zeros((n_bins, len(self.signs)))
+        self.counts, self.taught, self.excess = np.zeros(n_bins), np.zeros(n_bins), np.zeros(n_bins)
+        # Made with the first outcome that counts in a value.
+        self.states: Any = {}
+
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What the bound rests on."""
+        return "theorem O" if self.declared else "the theorem on answers"
+
+    @property
+    def kind(self) -> str:
+        """What `reach` is: over the class, at most that, or over the answers alone."""
+        if not self.declared:
+            return "answers"
+        return "exact" if hasattr(self.learner, "supremum") else "at most"
+
+    def _weight(self, s: float) -> float:
+        return max(s, 0.0) if self.declared else s
+
+    def _copies(self, bin: int) -> list[Any]:
+        return self.states[bin] if bin in self.states else [self.learner.start() for _ in self.signs]
+
+    def record(self, bin: int, row: Row, v: float) -> None:
+        """A round without rounding, that was shown as it was said."""
+        self.learn(bin, row, v, bin, v)
+
+    def learn(self, bin: int, row: Row, v: float, cell: int, kappa: float) -> None:
+        """Credit the copies of `bin`, and credit and teach those of `cell`; a learner that fails leaves all alone."""
+        known = min(max(kappa, -1.0), 1.0)
+        sums, answers = self.sums[bin].copy(), self.answers[cell].copy()
+        copies = self._copies(cell)
+        said = copies if cell == bin else self._copies(bin)
+        taught = copies if getattr(self.learner, "atomic", False) else copy.deepcopy(copies)
+        for k, sign in enumerate(self.signs):
+            sums[k] += sign * self._answer(said[k], row) * v
+            answers[k] += sign * self._answer(copies[k], row) * known
+        for k, sign in enumerate(self.signs):
+            self.learner.update(taught[k], row, sign * known)
+            self._answer(taught[k], row)
+        self.states[cell], self.sums[bin], self.answers[cell] = taught, sums, answers
+        self.counts[bin] += 1.0
+        self.taught[cell] += 1.0
+        self.excess[cell] += abs(kappa - known)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for `capacity` values."""
+        for name, array in self.arrays().items():
+            setattr(self, name, grown(array, capacity))
+
+    def reach(self, n_values: int) -> Float64Array:
+        """For each value sup_f |sum f kappa|, by `kind`."""
+        answers = self.answers[:n_values]
+        if not self.declared:
+            return np.asarray(np.abs(answers[:, 0]) + self.excess[:n_values])
+        if self.kind == "exact":
+            return np.array([self._supremum(slot) for slot in range(n_values)]) + self.excess[:n_values]
+        most = self.taught[:n_values] + self.excess[:n_values]
+        return np.asarray(np.minimum(np.maximum(answers, 0.0).max(axis=1) + self._paid(n_values), most))
+
+    def _supremum(self, bin: int) -> float:
+        learner: Any = self.learner
+        found = [float(learner.supremum(state)) for state in self.states.get(bin, ())]
+        return max(found, default=0.0)
+
+    def _paid(self, n_values: int) -> Float64Array:
+        """Regret, and what was cut off from kappa to be taught."""
+        n, excess = self.taught[:n_values], self.excess[:n_values]
+        if not self.declared:
+            return excess
+        return np.asarray(np.where(n > 0.0, _regret(self.learner, np.maximum(n, 1.0)), 0.0) + excess)
+
+    def rounding(self, n_values: int) -> Float64Array:
+        """For each value what lies between the evidence S and `reach`, at most: observed rounding and regret."""
+        between = self.answers[:n_values] - self.sums[:n_values]
+        sizes = np.maximum(between, 0.0) if self.declared else np.abs(between)
+        most = self.taught[:n_values] + self.excess[:n_values]
+        return np.asarray(np.minimum(sizes.max(axis=1) + self._paid(n_values), most))
+
+    def bound(self, tally: Tally, r: float, delta: float) -> float:
+        """Theorem B for S; the `rounding` has the regret in it, but ahead of a run."""
+        value = quadratic(tally, 1.0, float(len(self.signs)), r, delta)
+        if tally.counts is None and self.declared:
+            value = combine(value, _missed(self.learner, tally, r), r)
+        return min(value, float(tally.n_rounds))
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """All but what the copies have learned, which `dumped` has."""
+        return {name: getattr(self, name) for name in ("sums", "counts", "answers", "taught", "excess")}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Take the state of `arrays` over."""
+        for name, array in arrays.items():
+            setattr(self, name, array.copy())
+
+    def dumped(self) -> bytes:
+        """What the copies have learned: by the learner's `dump`, else as JSON."""
+        dump = getattr(self.learner, "dump", _as_json)
+        texts = [dump(state) for slot in sorted(self.states) for state in self.states[slot]]
+        head = json.dumps([sorted(self.states), [len(text) for text in texts]]).encode()
+        return b"\n".join([head, b"".join(texts)])
+
+    def load(self, data: bytes) -> None:
+        """Take over what was `dumped`."""
+        head, _, body = data.partition(b"\n")
+        try:
+            bins, lengths = json.loads(head)
+            ends = np.cumsum([0, *lengths]).tolist()
+            load = getattr(self.learner, "load", json.loads)
+            states = [load(body[a:b]) for a, b in pairwise(ends)]
+            k = len(self.signs)
+            if len(states) != k * len(bins) or ends[-1] != len(body):
+                raise ValueError("their number is another")
+            self.states = {int(slot): states[k * i : k * (i + 1)] for i, slot in enumerate(bins)}
+        except (TypeError, ValueError, KeyError) as error:
+            raise StateFileError(f"the states of {self.learner!r} cannot be read: {error}") from error
+
+
+def _as_json(state: Any) -> bytes:
+    try:
+        text = json.dumps(state).encode()
+        if json.loads(text) == state:
+            return text
+        why = "it comes back as something else"
+    except (TypeError, ValueError) as error:
+        why = str(error)
+    raise InvalidInput(f"a learner's state cannot be saved as JSON ({why}); give the learner `dump` and `load`")
 
 
 def _missed(learner: Learner, tally: Tally, r: float) -> float:

@@ -1,11 +1,12 @@
 """What a user may ask for as a group, read once: columns, intersections, comparisons and functions."""
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,68 @@ def band_of(values: Float64Array, edges: tuple[float, ...]) -> np.ndarray[tuple[
     """Number of the band of each value, from 0; -1 for NaN."""
     bands = np.searchsorted(np.array(edges), values, side="right").astype(np.int64)
     return np.where(np.isnan(values), -1, bands)
+
+
+class Cuts(NamedTuple):
+    """Inner edges of bins, where some values are bins by themselves: an atom v is the bin from v to the next number."""
+
+    edges: tuple[float, ...]
+    atoms: tuple[float, ...]
+
+    def labels(self) -> list[str]:
+        """What to write behind the column's name, bin by bin.
+
+        Examples
+        --------
+        >>> Cuts((0.0, 5e-324, 30.0), (0.0,)).labels()
+        ['< 0', '= 0', 'in (0, 30)', '>= 30']
+        """
+        behind = {math.nextafter(atom, math.inf): _shown(atom) for atom in self.atoms}
+        labels = []
+        for low, high in pairwise((None, *self.edges, None)):
+            above = None if low is None else ("(", behind[low]) if low in behind else ("[", _shown(low))
+            below = None if high is None else (behind[high], "]") if high in behind else (_shown(high), ")")
+            if above is None and below is not None:
+                labels.append(f"{'<=' if below[1] == ']' else '<'} {below[0]}")
+            elif below is None and above is not None:
+                labels.append(f"{'>' if above[0] == '(' else '>='} {above[1]}")
+            elif above is not None and below is not None:
+                one = above[0] == "[" and below == (above[1], "]")
+                labels.append(f"= {above[1]}" if one else f"in {above[0]}{above[1]}, {below[0]}{below[1]}")
+        return labels
+
+    def sound(self) -> bool:
+        """Whether the edges rise, and are numbers."""
+        return all(low < high for low, high in pairwise(self.edges)) and all(map(math.isfinite, sum(self, ())))
+
+
+def column_cuts(values: Float64Array, n_bins: int) -> Cuts:
+    """About `n_bins` bins of finite `values`, not all equal, with about as many each.
+
+    A value that more than one of `n_bins` has is a bin by itself; the rest is cut by its own quantiles. No bin is
+    without values.
+
+    Examples
+    --------
+    >>> column_cuts(np.concatenate([np.zeros(900), np.arange(1.0, 101.0)]), 4).labels()
+    ['<= 0', 'in (0, 34)', 'in [34, 67)', '>= 67']
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    atoms = distinct[counts * n_bins > len(values)]
+    rest, n_rest = values[~np.isin(values, atoms)], max(n_bins - len(atoms), 1)
+    cuts = band_edges(rest, n_rest) if n_rest > 1 and len(distinct) - len(atoms) > 1 else ()
+    # An atom's own edges come first: of two edges with no value in between the other one is not needed.
+    ordered = np.sort(values)
+    edges: dict[int, float] = {}
+    for edge in (*atoms.tolist(), *(math.nextafter(atom, math.inf) for atom in atoms.tolist()), *cuts):
+        edges.setdefault(int(np.searchsorted(ordered, edge)), edge)
+    inside = (edge for n_below, edge in edges.items() if 0 < n_below < len(values))
+    return Cuts(tuple(sorted(inside)), tuple(atoms.tolist()))
+
+
+def value_label(column: str, value: str) -> str:
+    """The name of a value's group; a value that is called like the group of all others, or of none, is in quotes."""
+    return f"{column}={value!r}" if value in ("other", "missing") else f"{column}={value}"
 
 
 def _shown(edge: float) -> str:
