@@ -61,6 +61,7 @@ NOT_PARTS |= {
     "PredictionSet",
     "PredictiveDistribution",
     "Quantiles",
+    "Trees",
     "RegressionState",
 }
 """Values, machines, and classes that read records instead of vectors: they have tests of their own."""
