@@ -55,6 +55,7 @@ def test_forecasters_while_room_grows(name: str) -> None:
 
 NOT_PARTS = {"Alarm", "Audit", "Classes", "Forecast", "Forecaster", "Grid", "Groups", "Guarantee", "Interval", "Keyed"}
 NOT_PARTS |= {
+    "Model",
     "Monitor",
     "MultiHorizon",
     "Numeric",

@@ -39,6 +39,11 @@ from swapcal.typing import Float64Array
 BUDGETS = {"loss": 0.002, "calibration": 0.01, "nothing": 1.0}
 
 
+def can_follow(property: Elicitable) -> bool:
+    """Whether the range of a property can be doubled: V takes any numbers, and there is a range."""
+    return bool(property.kernel["property"]) and hasattr(property, "doubled")
+
+
 @dataclass(frozen=True, eq=False)
 class Rules:
     """The arguments of a `Forecaster`, checked, and what follows from them; its docstring says what they mean."""
@@ -87,7 +92,7 @@ class Rules:
         settled["functions"] = extended(levels) if extended is not None and levels else self.hypotheses
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        if self.follows and (self.fixed or not (self._compiled and hasattr(self.property, "doubled"))):
+        if self.follows and (self.fixed or not can_follow(self.property)):
             raise InvalidInput(
                 "outside='follow' is for outcomes with a range, as of sc.Mean(), and without bins=; pass outside='clip'"
             )

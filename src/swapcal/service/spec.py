@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 import swapcal as sc
 from swapcal import properties
+from swapcal.engine.state import can_follow
 from swapcal.service.schemas import Scalar, StreamStatus
 from swapcal.tasks.config import TaskConfig, parse_delay
 
@@ -137,7 +138,7 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     def beyond(self) -> str:
         """What becomes of outcomes beyond the range: where none is given it follows them, if there can be any."""
         found = self.low is None and self.high is None and self.bins is None and self.property != "probability"
-        return self.outside or ("follow" if found else "error")
+        return self.outside or ("follow" if found and can_follow(self.forecast_property()) else "error")
 
     def max_pending(self) -> int:
         """How many cases can wait: given, or twice what comes within `delay`, or a million."""

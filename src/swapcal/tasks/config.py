@@ -305,11 +305,13 @@ class TaskConfig:
 
         Where the range was `found` and not given, it follows the outcomes.
         """
+        from swapcal.engine.state import can_follow
         from swapcal.forecaster import Forecaster
         from swapcal.hints import OnlineRegression
 
         names = ("horizon", "r", "bins", "seed", "trust", "jitter", "max_pending", "protect", "budget")
-        settings = {"outside": "follow" if found and self.bins is None else "clip"} | {
+        follows = found and self.bins is None and can_follow(property)
+        settings = {"outside": "follow" if follows else "clip"} | {
             name: getattr(self, name) for name in names
         }
         settings["levels"] = self.levels if self.p is not None or self.learns else 0
