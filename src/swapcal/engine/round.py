@@ -109,7 +109,10 @@ class PythonEngine:
         start = state.ledger.mean_forecast if hint is None else hint
         return search(
             lambda slot: evidence.phi(slot, row),
-            lambda slot: state.ledger.rounding_owed(slot, row, float(evidence.counts[slot])),
+            # Of values that were given the border is taken always: what is promised ahead of a run rests on it.
+            lambda slot: (
+                0.0 if self.rules.fixed else state.ledger.rounding_owed(slot, row, float(evidence.counts[slot]))
+            ),
             values,
             values.nearest(0.5 * (values.low + values.high) if start is None else start),
         )
