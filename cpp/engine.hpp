@@ -147,7 +147,8 @@ struct Engine {
         const Row &row;
         double operator()(int64_t slot) const { return evidence.sign(slot, row); }
         double size(int64_t slot, double sign) const { return evidence.size(slot, sign); }
-        double owed(int64_t slot) const { return books.owed(slot, row, evidence.counts[slot]); }
+        bool fixed;
+        double owed(int64_t slot) const { return fixed ? 0.0 : books.owed(slot, row, evidence.counts[slot]); }
     };
 
     // The label that was learned last, if it lies beyond a range that follows: Python doubles the range before the next
@@ -229,7 +230,7 @@ struct Engine {
         }
         double start = hint;
         if (!hinted) start = books.rounds[0] ? books.totals[Books::kForecasts] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
-        return search(PhiOf{evidence, books, row}, values, values.nearest(start));
+        return search(PhiOf{evidence, books, row, settings.cuts.fixed}, values, values.nearest(start));
     }
 
     // Twin of Round.play: makes the values that it needs; there must be room.

@@ -74,7 +74,7 @@ class AdaNormalHedge(_Separate):
 
     def bound(self, tally: Tally, r: float, delta: float) -> float:
         """Theorem A' with mass 5/2 + 3/2 ln(1 + T) and |s| <= sqrt(3 c ln M)."""
-        mass = 2.5 + 1.5 * math.log1p(tally.n_rounds)
+        mass = 2.5 + 1.5 * math.log1p(tally.n_rounds / tally.n_values)
         return exponential(tally, mass, lambda c, log_mass: np.sqrt(3.0 * c * log_mass), r, delta)
 
     def excess(self, s: Float64Array, c: Float64Array) -> Float64Array:
@@ -448,4 +448,4 @@ class Squint(_Separate):
             tail = 5.0 * float(np.logaddexp(0.0, math.log(2.0) + log_mass))
             return np.sqrt(2.0 * c) * (1.0 + math.sqrt(2.0 * log_mass)) + tail
 
-        return exponential(tally, 0.5 + math.log1p(tally.n_rounds), deviation, r, delta, squares=True)
+        return exponential(tally, 0.5 + math.log1p(tally.n_rounds / tally.n_values), deviation, r, delta, squares=True)

@@ -106,7 +106,7 @@ class Tally:
     the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw. `luck` is
     how much more the draws could have added to the potential than they have, and `reserved` the part of the drift that
     is. Where something else was shown, `shown` are the visits of what was shown, and `rounding` leads from the evidence
-    to it.
+    to it. Ahead of a run `sizes` are the largest |V| that evidence of each value can have; 1 where they are None.
     """
 
     n_values: int
@@ -120,6 +120,7 @@ class Tally:
     shown: Float64Array | None = None
     luck: float | None = None
     reserved: float = 0.0
+    sizes: Float64Array | None = None
 
 
 class Evidence(Protocol):

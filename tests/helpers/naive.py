@@ -374,12 +374,12 @@ class Naive:
         return Play(values[-1], values[-1], 1.0, high, "high")
 
     def between(self, lower: int, upper: int, phi: list[float], x: list[float]) -> Play:
-        """Probabilities that cancel Phi; evidence half-way, or at the one whose neighbor is owed more."""
+        """Probabilities that cancel Phi; evidence half-way, or without bins where the neighbor is owed more."""
         a, b = self.values[lower], self.values[upper]
         p = abs(phi[upper]) / (abs(phi[lower]) + abs(phi[upper]))
         for_lower, for_upper = p * self.owed(a, x), -(1.0 - p) * self.owed(b, x)
         point = 0.5 * (a + b)
-        if max(for_lower, for_upper) > 0.0:
+        if self.bins is None and max(for_lower, for_upper) > 0.0:
             point = b if for_lower >= for_upper else a
         return Play(a, b, p, point, "pair", phi[lower], phi[upper])
 

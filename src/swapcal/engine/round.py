@@ -108,10 +108,11 @@ class PythonEngine:
             return play
         start = state.ledger.mean_forecast if hint is None else hint
         # Half-way between two values rounding is smallest whatever the class is.
-        taught = hasattr(evidence, "learn")
+        border = self.rules.fixed or hasattr(evidence, "learn")
         return search(
             lambda slot: evidence.phi(slot, row),
-            lambda slot: 0.0 if taught else state.ledger.rounding_owed(slot, row, float(evidence.counts[slot])),
+            # Of values that were given the border is taken always: what is promised ahead of a run rests on it.
+            lambda slot: 0.0 if border else state.ledger.rounding_owed(slot, row, float(evidence.counts[slot])),
             values,
             values.nearest(0.5 * (values.low + values.high) if start is None else start),
         )

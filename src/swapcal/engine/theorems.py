@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swapcal.engine.ledger import DRIFT, LATEST, LUCK, PEAK, RESERVED, VARIANCE
-from swapcal.engine.values import FIRST, FLOOR
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Tally
 from swapcal.typing import Float64Array
@@ -163,9 +162,12 @@ def log_potential(tally: Tally, mass: float, delta: float) -> float:
 
     M = 2 N |F| `mass` is what the signed functions bring with them and may add by themselves; G = M + drift is all that
     can have come but for the draws, and C = M + peak bounds it before every draw. With c_j = 2^j, j >= 1, the first at
-    least C, and u_j = 1 / (j (j + 1)), the potential is at most c_j / (u_j delta) + max(0, G - c_j).
+    least C, and u_j = 1 / (j (j + 1)), the potential is at most c_j / (u_j delta) + max(0, G - c_j). Ahead of a run G
+    and C are known, so that c = C alone will do.
     """
     total = 2.0 * tally.n_values * tally.n_functions * mass
+    if tally.counts is None:
+        return math.log((total + tally.drift) / delta)
     level = max(1, math.ceil(math.log2(max(total + max(tally.peak, 0.0), 2.0))))
     budget = math.ldexp(1.0, min(level, 1000))
     excess = max(total + tally.drift - budget, 0.0)
@@ -203,8 +205,14 @@ def exponential(
     # n share(n)^r on [n_k, n_k+1] is at most n_k^(1-r) min(n_k+1, deviation(n_k+1))^r: exact up to the ratio of the
     # steps.
     steps = np.geomspace(1.0, max(tally.n_rounds, 1.0) * 1.01, 2000)
-    reach = np.minimum(steps[1:], deviation(steps[1:], log_mass))
-    return tally.n_values * float(np.max(steps[:-1] ** (1.0 - r) * reach**r))
+    sizes, values = np.unique(_sizes(tally), return_counts=True)
+    largest = sizes[:, None] * steps[1:]
+    reach = np.minimum(largest, deviation(sizes[:, None] * largest if squares else largest, log_mass))
+    return float(values @ np.max(steps[:-1] ** (1.0 - r) * reach**r, axis=1))
+
+
+def _sizes(tally: Tally) -> Float64Array:
+    return np.ones(tally.n_values) if tally.sizes is None else tally.sizes
 
 
 def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: float) -> float:
@@ -220,7 +228,9 @@ def quadratic(tally: Tally, smoothness: float, radius: float, r: float, delta: f
         visits = tally.counts[tally.counts > 0]
         harmonic = float(np.sum(np.euler_gamma + np.log(visits) + 0.5 / visits)) if len(visits) else 0.0
     else:
-        harmonic = tally.n_values * (1.0 + math.log1p(tally.n_rounds / tally.n_values))
+        squared = _sizes(tally) ** 2
+        most = squared * (tally.n_rounds + tally.n_values) / np.sum(squared)
+        harmonic = float(np.sum(squared * (1.0 + np.log(most))))
     total = radius * (smoothness * harmonic + 4.0 * math.log(1.0 / delta)) + max(tally.drift, 0.0)
     total = min(total, float(tally.n_rounds))
     evidence = to_power(total, tally.n_rounds, r)
@@ -354,8 +364,8 @@ ALWAYS = (
 LUCKY = "outcomes have followed the draws more than chance allows, so this cannot be so"
 
 UNKNOWN = (
-    "nothing, as V's Lipschitz constant is not known: pass lipschitz= to the property for a number below that of the "
-    "rounds, or ask after some rounds, which needs none"
+    "nothing, as V's Lipschitz constant is not known, or V is not monotone: pass lipschitz= to a monotone property for "
+    "a number below that of the rounds, or ask after some rounds, which needs none"
 )
 
 
@@ -409,45 +419,56 @@ def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) 
 
 
 def ahead(rules: "Rules", state: "State", n_rounds: int, delta: float) -> Guarantee:
-    """The theorem ahead of a run: with the most values that so many rounds can make, and the rounding they can leave.
+    """The theorem ahead of a run: with the values that were given, and the rounding that they can leave.
 
-    Between two cuts a gap gathers rounding of at most 4 sqrt(n) + 1 in n rounds, or the floor has refused the cut, and
-    then |V| changes by less than that over the gap, times its Lipschitz constant; so n_i D_i^2 / n_i^2 summed over
-    values is at most 40 (times the square of that, where it is above 1) for each value there can be. Without such a
-    constant nothing is known ahead.
+    Where values are added as rounds go by nothing is promised ahead; nor where V is not known to be Lipschitz, or not
+    monotone. The assumptions name the number of bins with which the promise would be the smallest.
     """
-    n = max(rules.bins or most_values(n_rounds), state.values.n)
-    functions = _functions(rules, state)
-    trusted = 0.52 * functions * n_rounds * math.pow(math.e * n_rounds, rules.trust) if state.hinted else 0.0
-    tally = Tally(n, functions, n_rounds, drift=trusted, peak=trusted)
-    lipschitz = math.inf if rules.property.lipschitz is None else rules.property.lipschitz
-    squares = 40.0 * n * max(lipschitz, 1.0) ** 2
-    rounded = to_power(squares, n_rounds, rules.r)
-    if rules.fixed:
-        rounded = n_rounds * min(lipschitz / (2.0 * n), 2.0) ** rules.r
-    value = combine(state.evidence.bound(tally, rules.r, delta), rounded, rules.r)
-    notes = ["each outcome comes before the next forecast", rules.property.assumption]
-    if rules.property.lipschitz is None:
+    target = rules.property
+    notes = ["each outcome comes before the next forecast", target.assumption]
+    value = float(n_rounds)
+    if target.lipschitz is None or not target.monotone:
         notes[-1] = UNKNOWN
+    else:
+        tried = np.unique(np.geomspace(1.0, 10.0 + 4.0 * n_rounds ** (1.0 / 3.0), 48).astype(int) | 1).tolist()
+        numbers = {n: _ahead(rules, state, n, n_rounds, delta) for n in [*tried, rules.bins] if n is not None}
+        best = min(tried, key=lambda n: numbers[n])
+        value = numbers[rules.bins] if rules.fixed else value
+        if not rules.fixed:
+            notes.append("nothing yet: values are added as rounds go by, and the number comes with the rounds")
+        if numbers[best] < value:
+            notes.append(f"bins={rules.bins}; with bins={best} it would be {numbers[best]:.4g} ahead of so many rounds")
     if not state.hinted:
         notes.append("no hint is given; with hints the bound is larger, so ask again after the first one")
     return _guarantee(value, rules, n_rounds, delta, tuple(notes), theorem=state.evidence.theorem)
 
 
-def most_values(n_rounds: int) -> int:
-    """The most values that `n_rounds` rounds can make.
+def _ahead(rules: "Rules", state: "State", n: int, n_rounds: int, delta: float) -> float:
+    """What n values promise.
 
-    Gaps of a width between 2^-d and 2^(1-d) are disjoint, so there are at most 2^d of them; each is cut after 4^-d n >=
-    FLOOR x (1 - x) rounds, a round counts in one gap, and the sum over d of the smaller of both numbers is at most 4.7
-    (2 T / FLOOR)^(1/3), with logarithms near the ends. Hints add order T^(1/3) more by themselves.
-
-    Examples
-    --------
-    >>> most_values(100), 40.0 < most_values(10**6) / 10**2 < 60.0
-    (122, True)
+    Evidence is taken at most half a bin away. Of V itself Lipschitz that is all; where only the mean of a label's V is,
+    a jump of V happens with that probability: with L = ln(n / delta') and any rate l, the sum of jumps at a value stays
+    below (e^l - 1) / l times its mean, plus L / l.
     """
-    cuts_made = 4.7 * math.pow(2.0 * n_rounds / FLOOR, 1.0 / 3.0) + 2.0 * math.log2(1.0 + n_rounds)
-    return min(n_rounds, math.ceil(cuts_made + math.pow(n_rounds, 1.0 / 3.0))) + 2 * FIRST
+    functions, target = _functions(rules, state), rules.property
+    trusted = 0.52 * functions * n_rounds * math.pow(math.e * n_rounds, rules.trust) if state.hinted else 0.0
+    kernel, sizes, lipschitz = target.kernel, None, float(target.lipschitz or 0.0)
+    if kernel["property"] and (kernel["label_low"], kernel["label_high"]) == target.domain:
+        # V rises in the forecast and falls in the label, so it is largest at the ends of both.
+        borders = np.linspace(*target.domain, n + 1)
+        largest = np.abs(target.identification(borders[:, None], np.array(target.domain))).max(axis=1)
+        sizes = np.maximum(largest[:-1], largest[1:])
+    tally = Tally(n, functions, n_rounds, drift=trusted, peak=trusted, sizes=sizes)
+    half_bin, r = min(lipschitz / (2.0 * n), 2.0), rules.r
+    if kernel["property"] and target.continuous:
+        return combine(state.evidence.bound(tally, r, delta), n_rounds * half_bin**r, r)
+    rates = np.geomspace(1e-3, 3.0, 60)
+    jump, log_term = (1.0 if kernel["property"] else 2.0), math.log(2.0 * n / delta)
+    rounded = [
+        combine(n_rounds * (math.expm1(rate) / rate * half_bin) ** r, n * jump**r * log_term / rate, r)
+        for rate in rates.tolist()
+    ]
+    return combine(state.evidence.bound(tally, r, 0.5 * delta), min(rounded), r)
 
 
 def _functions(rules: "Rules", state: "State") -> int:
