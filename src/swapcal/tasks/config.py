@@ -311,9 +311,7 @@ class TaskConfig:
 
         names = ("horizon", "r", "bins", "seed", "trust", "jitter", "max_pending", "protect", "budget")
         follows = found and self.bins is None and can_follow(property)
-        settings = {"outside": "follow" if follows else "clip"} | {
-            name: getattr(self, name) for name in names
-        }
+        settings = {"outside": "follow" if follows else "clip"} | {name: getattr(self, name) for name in names}
         settings["levels"] = self.levels if self.p is not None or self.learns else 0
         settings["hint"] = OnlineRegression(n_features=n_features) if self.learns else None
         settings = {name: value for name, value in {**settings, **own}.items() if value is not None}
