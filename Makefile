@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format quick test test-python thorough bits slow spark kills sanitize soak bench demo trace clean
+.PHONY: install check format quick test test-python thorough bits slow games spark kills bad sanitize soak bench demo docs picture trace clean
 
 install: $(STAMP)
 
@@ -66,6 +66,10 @@ bits: install
 slow: install spark
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
+# 500 games of 300 rounds against every promise that is printed; the counts go into docs/guarantees.md.
+games: install
+	PYTHONPATH=tests/helpers $(BIN)/python tests/helpers/games.py promises 500
+
 JAVA := command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; }
 
@@ -75,9 +79,21 @@ spark: install
 		echo "pyspark could not be installed: the tests of Spark are skipped"
 	$(JAVA) || echo "no Java could be installed: the tests of Spark are skipped"
 
-# Runs that are killed at random moments, at the pace at which they commit by default: 500 for each format.
+# Kills at random moments, of runs and of the service under load, at the pace at which they commit by default: KILLS in
+# all, shared out to three formats and two stores. See docs/reliability.md.
+KILLS ?= 1000
+KILLED ?= csv jsonl parquet sqlite postgres
 kills: install
-	for ending in csv jsonl parquet; do $(BIN)/python tools/kill_many.py $$ending 500 || exit 1; done
+	for subject in $(KILLED); do \
+		$(BIN)/python tools/kill_many.py $$subject $$(($(KILLS) / $(words $(KILLED)))) || exit 1; \
+	done
+
+# Requests that are wrong in their bytes, paths, methods and bodies: BAD of them, and a tenth of those that schemathesis
+# makes up from the OpenAPI document. Each must be refused by name, and nothing may have changed.
+BAD ?= 100000
+bad: install
+	$(BIN)/python tools/bad_requests.py $(BAD)
+	SWAPCAL_EFFORT=all $(BIN)/python -m pytest -q -m slow tests/service/test_hostile.py
 
 # The compiled module once more, with the address and undefined behavior sanitizers, in an environment beside the usual
 # one that shares its packages; and the tests that reach every kernel: engine, learning hint, audit, marks, readers. Left
@@ -108,6 +124,16 @@ bench: install
 
 demo: install
 	$(BIN)/swapcal demo
+
+# The site, in build/site, without a network. The extra brings the generator and what plays the notebooks.
+docs: install
+	$(BIN)/python -c "import mkdocs, mkdocstrings, jupytext, nbconvert, ipykernel" 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python tools/build_site.py
+
+# The picture of the README.
+picture: install
+	$(BIN)/python tools/picture.py
 
 # What one `swapcal run` meets of the package, and the package in numbers; with --list file by file.
 trace: install

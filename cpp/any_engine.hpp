@@ -50,7 +50,7 @@ struct AnyEngine {
     // hint takes the given one as its base.
     Row looked_at(int64_t m, const double *features, bool &hinted, double &hint) {
         if (model) {
-            hint = model->forecast({reader.index.data(), reader.value.data(), m}, features, hinted, hint);
+            hint = model->forecast({reader.index.data(), reader.value.data(), reader.seen(reader.index.data(), m)}, features, hinted, hint);
             hinted = true;
         }
         return reader.row(m, hinted, hint);
@@ -89,7 +89,7 @@ struct EngineOf final : AnyEngine {
     }
 
     void learn(const Row &row, const Learned &played, const Errors &e, int64_t t, bool hinted, double hint) override {
-        engine.learn(row, played, e, hinted, hint, false, t == engine.books.numbers[0] - 1);
+        engine.learn(row, played, e, t, hinted, hint, false, t == engine.books.numbers[0] - 1);
         engine.books.close(t);
     }
 
@@ -110,8 +110,7 @@ struct EngineOf final : AnyEngine {
             int64_t lag = engine.books.numbers[0] - 1 - t;
             Errors errors = engine.errors(played, label, t, hinted, hint);
             if (model) {
-                int64_t own = row.n;
-                while (own > 0 && row.index[own - 1] >= reader.n_own) --own;
+                int64_t own = reader.seen(row.index, row.n);
                 packed_.resize(model->n_experts);
                 std::memcpy(packed_.data(), waiting.scores + line * waiting.n_scores, waiting.n_scores);
                 const double *extra = waiting.n_features ? waiting.features + line * waiting.n_features : nullptr;
@@ -180,7 +179,7 @@ struct EngineOf final : AnyEngine {
             Errors errors = engine.errors(played, y[i], drawn.t, hinted, hint);
             engine.score(row, played, errors, hinted, hint, based, base, y[i], drawn.t);
             if (model) model->learn_now(engine.inside(y[i]));
-            engine.learn(row, played, errors, hinted, hint, true, true);
+            engine.learn(row, played, errors, drawn.t, hinted, hint, true, true);
             books.close(drawn.t);
         }
         if (late) learned(late->n_codes, n_rows);

@@ -197,7 +197,7 @@ class Handle {
     // A round whose identification Python has computed.
     void learn(Vector<const int64_t> indices, Vector<const double> values, int64_t slot, double other,
                double evidence_at, nb::handle kind, double phi, double v, double v_evidence, double v_hint,
-               double v_nearest, int64_t t, nb::handle hint) {
+               double v_nearest, double lost, int64_t t, nb::handle hint) {
         Row row = checked(indices, values);
         Kind found = kKinds;
         for (int k = 0; k < kKinds; ++k) {
@@ -206,7 +206,7 @@ class Handle {
         fits(0 <= slot && slot < engine_->values().n() && engine_->books().is_open(t) && found != kKinds &&
                  !engine_->crowded(),
              "no such value, no such open round, or no room");
-        engine_->learn(row, {slot, other, evidence_at, found, phi, 0.0, 0.0}, {v, v_evidence, v_hint, v_nearest}, t,
+        engine_->learn(row, {slot, other, evidence_at, found, phi, 0.0, 0.0}, {v, v_evidence, v_hint, v_nearest, lost}, t,
                        !hint.is_none(), checked(hint));
     }
 
@@ -398,8 +398,7 @@ class Handle {
                 if (!(std::fabs(extra[k]) <= kLargestFeature)) return false;
             }
         }
-        int64_t own = row.n;
-        while (own > 0 && row.index[own - 1] >= engine_->reader.n_own) --own;
+        int64_t own = engine_->reader.seen(row.index, row.n);
         engine_->model->update({row.index, row.value, own}, extra.data(), based, base, label, said, packed.data());
         return true;
     }
@@ -556,7 +555,7 @@ inline void bind_engine(nb::module_ &m) {
         .def_prop_ro("beyond", &Handle::beyond)
         .def("learn", &Handle::learn, nb::arg("indices"), nb::arg("values"), nb::arg("slot"), nb::arg("other"),
              nb::arg("evidence_at"), nb::arg("kind"), nb::arg("phi"), nb::arg("v"), nb::arg("v_evidence"),
-             nb::arg("v_hint"), nb::arg("v_nearest"), nb::arg("t"), nb::arg("hint").none())
+             nb::arg("v_hint"), nb::arg("v_nearest"), nb::arg("lost"), nb::arg("t"), nb::arg("hint").none())
         .def("run_dense", &Handle::run_dense, nb::arg("x"), nb::arg("y"), nb::arg("hints").none(),
              nb::arg("features").none(), nb::arg("out").noconvert(), nb::arg("progress").noconvert(),
              nb::arg("late").none())

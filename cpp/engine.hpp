@@ -11,6 +11,7 @@
 #include "property.hpp"
 #include "randomness.hpp"
 #include "reading.hpp"
+#include "scale.hpp"
 #include "share.hpp"
 
 namespace swapcal {
@@ -27,8 +28,8 @@ struct Settings {
 // Twin of ledger.Ledger and pending.Pending.
 struct Books {
     enum Drift { kDrift, kReserved, kPeak };
-    enum Total { kForecasts, kLuck, kVariance, kLatest };
-    static constexpr double kMost = 1e300;
+    enum Total { kLuck, kVariance, kLatest, kStart, kSlopes, kSizes, kDistances, kInside, kTotals };
+    static constexpr double kMost = 1e300, kSteep = 0.5;
 
     double *sums, *rounding;
     double *moved_sums, *moved_counts;  // what shares have moved
@@ -68,15 +69,36 @@ struct Books {
         return count != 0.0 && row.n ? product(rounding + slot * n, row) / count : 0.0;
     }
 
-    void record(int64_t slot, const Row &row, double value, double v, double v_evidence) {
-        double *s = sums + slot * n;
-        for (int64_t k = 0; k < row.n; ++k) s[row.index[k]] += row.value[k] * v;
-        if (v != v_evidence) {
-            double *r = rounding + slot * n, apart = v - v_evidence;
-            for (int64_t k = 0; k < row.n; ++k) r[row.index[k]] += row.value[k] * apart;
-        }
+    void record(int64_t slot, const Row &row, double v, double v_evidence) {
+        add(sums + slot * n, row, v);
+        if (v != v_evidence) add(rounding + slot * n, row, v - v_evidence);
         rounds[0] += 1;
-        totals[kForecasts] += value;
+    }
+
+    double reach() const { return totals[kDistances] / double(rounds[0] > 1 ? rounds[0] : 1); }
+
+    // One more outcome, whose own property is `point`, moves the property of all.
+    void see(const Property &property, double low, double high, double point, double y) {
+        double width = high - low, unit = (point - low) / (high - low), start = totals[kStart];
+        bool within = 0.0 < unit && unit < 1.0, first = within && totals[kInside] == 0.0;
+        totals[kInside] += within ? 1.0 : 0.0;
+        totals[kDistances] = first ? 0.0 : totals[kDistances] + std::fabs(unit - start);
+        double reach = first ? 1.0 : totals[kDistances] / double(rounds[0] + 1);
+        double below = start - reach > 0.0 ? start - reach : 0.0, above = start + reach < 1.0 ? start + reach : 1.0;
+        auto v = [&](double unit) {
+            double p = low + width * unit;
+            return property.identification(p < high ? p : high, y);
+        };
+        double secant = above > below ? (v(above) - v(below)) / (above - below) : 0.0, at = v(start);
+        double slopes = totals[kSlopes] = first ? secant : totals[kSlopes] + secant;
+        double sizes = totals[kSizes] = first ? 0.0 : totals[kSizes] + std::fabs(at);
+        double slope = 1.0 + slopes;
+        if (totals[kInside] > 0.0 && reach > 0.0) {
+            double least = kSteep * sizes / reach;
+            slope = slopes > least ? slopes : least;
+        }
+        double moved = slope > 0.0 ? start - at / slope : start;
+        totals[kStart] = first ? unit : moved < 0.0 ? 0.0 : moved > 1.0 ? 1.0 : moved;
     }
 
     // What was shown, in the cell of its nearest value, was not what was said.
@@ -116,9 +138,9 @@ struct Books {
     }
 };
 
-// V at the forecast, at the evidence point, at the hint, and at the value nearest to the hint.
+// V at the forecast, at the evidence point, at the hint, and at the value nearest to the hint; and the hint's loss.
 struct Errors {
-    double v, v_evidence, v_hint, v_nearest;
+    double v, v_evidence, v_hint, v_nearest, lost;
 };
 
 // What an update needs to know of the play.
@@ -136,6 +158,7 @@ struct Engine {
     Evidence evidence;
     Values values;
     Record record;
+    Scale scale;
     Books books;
     Share shares[2];  // of the learning hint over the model, and of the engine over that
     bool protects;
@@ -156,7 +179,7 @@ struct Engine {
     double beyond = std::numeric_limits<double>::quiet_NaN();
 
     bool crowded() const {
-        return !std::isnan(beyond) || (values.full() && !settings.cuts.fixed) || books.full();
+        return !std::isnan(beyond) || (values.full() && !settings.cuts.fixed) || books.full() || scale.full();
     }
 
     // Twin of Round._show: `guided` and `shown` of a round. A hint is there if it learns, or was given.
@@ -187,12 +210,14 @@ struct Engine {
     void score(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool based, double base,
                double label, int64_t t) {
         int64_t lag = books.numbers[0] - 1 - t;
-        if (settings.follows && inside(label) != label) beyond = label;
+        double within = inside(label);
+        if (settings.follows && within != label) beyond = label;
+        books.see(settings.property, values.low, values.high, shares[1].losses.point(within), within);
         rungs(played, hinted, hint, based, base, [&](Share &share, double said, double from, double shown) {
             share.learn(t, said, from, shown, label, lag);
         });
         if (played.shown == values.by_slot[played.slot]) return;
-        double v = settings.property.identification(played.shown, inside(label) == label ? jittered(label, t) : label);
+        double v = settings.property.identification(played.shown, within == label ? jittered(label, t) : label);
         books.move(played.slot, values.slot(values.nearest(played.shown)), row, e.v, v);
     }
 
@@ -204,7 +229,7 @@ struct Engine {
     // Twin of trust.trusted: the slot to play at the hint's word, or -1.
     int64_t trusted(const Row &row, double hint) const {
         double trust = settings.trust;
-        if (!record.clean(row)) trust = record.missed() ? 0.5 * trust : 0.0;
+        if (!record.clean(row, scale.now())) trust = record.missed() ? 0.5 * trust : 0.0;
         if (trust <= 0.0) return -1;
         int64_t rank = values.nearest(hint), slot = values.slot(rank);
         double level = evidence.level(slot, row);
@@ -221,6 +246,12 @@ struct Engine {
         return slot;
     }
 
+    // Twin of State.origin.
+    double origin() const {
+        double all = values.low + (values.high - values.low) * books.totals[Books::kStart];
+        return all < values.high ? all : values.high;
+    }
+
     // A slot of -1: the hint is to become a value itself.
     Play play(const Row &row, bool hinted, double hint) const {
         if (hinted && settings.cuts.adds(values, record, hint)) return outright(-1, kTrusted);
@@ -228,9 +259,7 @@ struct Engine {
             int64_t slot = trusted(row, hint);
             if (slot >= 0) return outright(slot, kTrusted);
         }
-        double start = hint;
-        if (!hinted) start = books.rounds[0] ? books.totals[Books::kForecasts] / double(books.rounds[0]) : 0.5 * (values.low + values.high);
-        return search(PhiOf{evidence, books, row, settings.cuts.fixed}, values, values.nearest(start));
+        return search(PhiOf{evidence, books, row, settings.cuts.fixed}, values, values.nearest(hinted ? hint : origin()));
     }
 
     // Twin of Round.play: makes the values that it needs; there must be room.
@@ -265,26 +294,37 @@ struct Engine {
         double v_evidence = played.evidence_at == value ? v : property.identification(played.evidence_at, spread);
         if (played.kind == kLow) v_evidence = v_evidence < 0.0 ? v_evidence : 0.0;
         if (played.kind == kHigh) v_evidence = v_evidence > 0.0 ? v_evidence : 0.0;
-        if (!hinted) return {v, v_evidence, 0.0, 0.0};
+        if (!hinted) return {v, v_evidence, 0.0, 0.0, 0.0};
         double nearest = values.value(values.nearest(hint)), v_hint = property.identification(hint, spread);
-        return {v, v_evidence, v_hint, nearest == hint ? v_hint : property.identification(nearest, spread)};
+        double v_nearest = nearest == hint ? v_hint : property.identification(nearest, spread);
+        const Losses &losses = shares[1].losses;
+        return {v, v_evidence, v_hint, v_nearest, losses.share * ((hint - losses.point(spread)) * v_hint)};
     }
 
     // `now`: no outcome was learned since the draw, so that Phi is what it was there. `latest`: no forecast was made.
-    void learn(const Row &row, const Learned &played, const Errors &e, bool hinted, double hint, bool now, bool latest) {
+    void learn(const Row &row, const Learned &played, const Errors &e, int64_t t, bool hinted, double hint, bool now, bool latest) {
         int64_t slot = played.slot;
-        double value = values.by_slot[slot];
-        bool known = now && (played.kind == kPair || played.kind == kZero);
+        double value = values.by_slot[slot], size = std::fabs(e.v_evidence), unit = 1.0, drawn = 1.0;
+        if (hinted && std::fabs(e.v_hint) > size) size = std::fabs(e.v_hint);
+        bool doubled = scale.cover(size, books.numbers[0], books.rounds[0] == 0);
+        if constexpr (Evidence::scaled) {
+            if (doubled) evidence.measure(scale.now(), values.n());
+            double then = scale.at(t);
+            unit = 1.0 / scale.now();
+            drawn = size > then ? 0.0 : 1.0 / then;
+        }
+        bool known = now && !doubled && (played.kind == kPair || played.kind == kZero);
         double phi = known ? played.phi : evidence.size(slot, evidence.sign(slot, row));
-        books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi, e.v_evidence);
+        books.drift[Books::kDrift] += evidence.drift(slot, phi, played.phi * (drawn / unit), e.v_evidence * unit);
         books.unreserve(evidence, played.phi);
         books.look();
-        books.totals[Books::kLuck] += played.phi * e.v_evidence;
-        if (latest) books.vary(e.v_evidence * e.v_evidence);
+        double v_drawn = e.v_evidence * drawn;
+        books.totals[Books::kLuck] += played.phi * v_drawn;
+        if (latest) books.vary(v_drawn * v_drawn);
         evidence.record(slot, row, e.v_evidence);
-        books.record(slot, row, value, e.v, e.v_evidence);
+        books.record(slot, row, e.v, e.v_evidence);
         bool marked = false;
-        double at = 0.0, rounding = std::fabs(e.v - e.v_evidence), noise = e.v_evidence, factor = settings.cuts.pair;
+        double at = 0.0, rounding = std::fabs(e.v - e.v_evidence), noise = e.v_evidence, paid = 0.0, lost = 0.0;
         if (played.kind == kPair) {
             marked = true;
             at = 0.5 * (value + played.other);
@@ -298,11 +338,14 @@ struct Engine {
             double cost = overruled ? 0.5 * (value - hint) * (e.v + e.v_hint) : 0.0;
             if (!overruled) {
                 marked = true;
-                at = hint, rounding = std::fabs(e.v_nearest - e.v_hint), noise = e.v_hint, factor = settings.cuts.hinted;
+                at = hint, rounding = std::fabs(e.v_nearest - e.v_hint), noise = e.v_hint, lost = e.lost;
+                paid = 0.5 * (std::fabs(values.value(values.nearest(hint)) - hint) * rounding);
             }
             record.add(row, e.v_hint, overruled, cost);
+        } else {
+            settings.cuts.lacking(values, record, origin(), books.reach(), double(books.rounds[0]));
         }
-        if (marked) settings.cuts.cut(values, at, rounding, noise * noise, factor);
+        if (marked) settings.cuts.cut(values, at, played.kind, rounding, noise * noise, paid, lost, scale.now());
     }
 };
 

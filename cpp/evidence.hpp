@@ -1,4 +1,4 @@
-// What the bins have gathered: twins of FiniteEvidence, FiniteRecord, LinearEvidence and OracleEvidence.
+// What the bins have gathered: twins of FiniteEvidence, BlocksEvidence and LinearEvidence.
 // `sign(bin, row)` is Phi or a positive multiple of it, whichever is cheaper; `size(bin, sign)` makes Phi of it.
 #pragma once
 
@@ -14,8 +14,14 @@ namespace swapcal {
 // sum_k a[index_k] value_k, from left to right.
 inline double product(const double *a, const Row &row) {
     double total = 0.0;
-    for (int64_t k = 0; k < row.n; ++k) total += a[row.index[k]] * row.value[k];
+    row.each([&](int64_t k, int64_t j) { total += a[j] * row.value[k]; });
     return total;
+}
+
+// a[index_k] += value_k v.
+inline void add(double *__restrict a, const Row &row, double v) {
+    const double *__restrict value = row.value;
+    row.each([&](int64_t k, int64_t j) { a[j] += value[k] * v; });
 }
 
 constexpr int64_t kBlock = 64;
@@ -37,8 +43,10 @@ inline double quadratic_reserve(double phi, double radius) { return 2.0 * std::f
 
 template <class Potential>
 struct Finite {
+    static constexpr bool scaled = Potential::scaled;
     Potential potential;
     double *sums, *spreads, *weights, *counts;
+    double *unit;   // 1 over the size of V by which evidence is weighed
     int64_t n;
     double radius;  // squared norm of the longest context, for the p-norm
 
@@ -61,26 +69,39 @@ struct Finite {
     }
 
     void record(int64_t bin, const Row &row, double v) {
-        double *s = sums + bin * n, *c = spreads + bin * n, *w = weights + bin * n;
+        double *__restrict s = sums + bin * n, *__restrict c = spreads + bin * n, *__restrict w = weights + bin * n;
+        const double *__restrict value = row.value;
         // In blocks that fit into registers' reach: gathered, weighed as a vector, scattered.
-        double block_s[kBlock], block_c[kBlock], block_w[kBlock];
+        double block_s[kBlock], block_c[kBlock], block_w[kBlock], in = *unit;
         for (int64_t start = 0; start < row.n; start += kBlock) {
             int64_t m = row.n - start < kBlock ? row.n - start : kBlock;
-            const int64_t *index = row.index + start;
-            for (int64_t k = 0; k < m; ++k) {
-                double g = row.value[start + k] * v;
-                block_s[k] = s[index[k]] + g;
-                block_c[k] = c[index[k]] + potential.spread(g);
-            }
+            int64_t whole = row.whole - start < 0 ? 0 : row.whole - start < m ? row.whole - start : m;
+            auto gain = [&](int64_t k, int64_t j) {
+                double g = value[start + k] * v, sum = s[j] + g, spread = c[j] + potential.spread(g);
+                s[j] = sum;
+                c[j] = spread;
+                block_s[k] = sum * in;
+                block_c[k] = spread * in;
+            };
+            for (int64_t k = 0; k < whole; ++k) gain(k, start + k);
+            for (int64_t k = whole; k < m; ++k) gain(k, row.index[start + k]);
             potential.weigh(block_s, block_c, block_w, m);
-            for (int64_t k = 0; k < m; ++k) {
-                s[index[k]] = block_s[k];
-                c[index[k]] = block_c[k];
-                w[index[k]] = block_w[k];
-            }
+            for (int64_t k = 0; k < whole; ++k) w[start + k] = block_w[k];
+            for (int64_t k = whole; k < m; ++k) w[row.index[start + k]] = block_w[k];
         }
         counts[bin] += 1.0;
         if constexpr (Potential::together) potential.row_weights(s, w, n, counts[bin]);
+    }
+
+    // Weighs all evidence of the first `n_bins` anew, by another size of V.
+    void measure(double size, int64_t n_bins) {
+        *unit = 1.0 / size;
+        double block_s[kBlock], block_c[kBlock];
+        for (int64_t start = 0; start < n_bins * n; start += kBlock) {
+            int64_t m = n_bins * n - start < kBlock ? n_bins * n - start : kBlock;
+            for (int64_t k = 0; k < m; ++k) block_s[k] = sums[start + k] * *unit, block_c[k] = spreads[start + k] * *unit;
+            potential.weigh(block_s, block_c, weights + start, m);
+        }
     }
 
     double level(int64_t bin, const Row &row) const {
@@ -88,7 +109,7 @@ struct Finite {
         const double *s = sums + bin * n, *c = spreads + bin * n;
         double largest = 0.0;
         for (int64_t k = 0; k < row.n; ++k) {
-            double level = potential.level(s[row.index[k]], c[row.index[k]]);
+            double level = potential.level(s[row.index[k]] * *unit, c[row.index[k]] * *unit);
             largest = level > largest ? level : largest;
         }
         return largest;
@@ -112,7 +133,82 @@ struct Finite {
     }
 };
 
+// Where the blocks of a class lie: twin of hypotheses/blocks.py. Without blocks each position is one by itself.
+struct Layout {
+    const int64_t *block, *edges;
+    int64_t n_blocks;
+
+    bool alone() const { return block == nullptr; }
+
+    // The length of a block's part of a vector.
+    double norm(const double *sums, int64_t b) const {
+        double squares = 0.0;
+        for (int64_t j = edges[b]; j < edges[b + 1]; ++j) squares += sums[j] * sums[j];
+        return std::sqrt(squares);
+    }
+
+    // Each active block of a row, with its first entry and the one behind its last.
+    template <class Each>
+    void active(const Row &row, Each each) const {
+        for (int64_t k = 0; k < row.n;) {
+            int64_t b = block[row.index[k]], begin = k;
+            while (k < row.n && block[row.index[k]] == b) ++k;
+            each(b, begin, k);
+        }
+    }
+};
+
+template <class Potential>
+struct Blocks {
+    static constexpr bool scaled = false;
+    Potential potential;
+    Layout layout;
+    double *sums, *spreads, *norms, *factors, *counts;
+    int64_t n;
+
+    void prepare(const int64_t *, int64_t, int64_t) const {}
+    void prepare(int64_t, const Row &) const {}
+
+    double sign(int64_t bin, const Row &row) const {
+        const double *s = sums + bin * n, *f = factors + bin * layout.n_blocks;
+        double total = 0.0;
+        for (int64_t k = 0; k < row.n; ++k) total += f[layout.block[row.index[k]]] * (s[row.index[k]] * row.value[k]);
+        return total;
+    }
+
+    double size(int64_t, double sign) const { return sign; }
+
+    void record(int64_t bin, const Row &row, double v) {
+        double *s = sums + bin * n;
+        for (int64_t k = 0; k < row.n; ++k) s[row.index[k]] += row.value[k] * v;
+        layout.active(row, [&](int64_t b, int64_t begin, int64_t end) {
+            int64_t at = bin * layout.n_blocks + b;
+            double squares = 0.0, weight = 0.0;
+            for (int64_t k = begin; k < end; ++k) squares += row.value[k] * row.value[k];
+            spreads[at] += potential.spread(std::sqrt(squares) * v);
+            norms[at] = layout.norm(s, b);
+            potential.weigh(norms + at, spreads + at, &weight, 1);
+            factors[at] = norms[at] != 0.0 ? weight / norms[at] : 0.0;
+        });
+        counts[bin] += 1.0;
+    }
+
+    double level(int64_t bin, const Row &row) const {
+        double largest = 0.0;
+        layout.active(row, [&](int64_t b, int64_t, int64_t) {
+            double level = potential.level(norms[bin * layout.n_blocks + b], spreads[bin * layout.n_blocks + b]);
+            largest = level > largest ? level : largest;
+        });
+        return largest;
+    }
+
+    double drift(int64_t, double now, double phi, double v) const { return (now - phi) * v; }
+    double reserve(double phi) const { return std::fabs(phi); }
+};
+
+// Twin of LinearEvidence.
 struct Linear {
+    static constexpr bool scaled = false;
     double *sums, *counts;
     int64_t n;
 
@@ -128,8 +224,7 @@ struct Linear {
     double size(int64_t bin, double sign) const { return sign / (counts[bin] + 1.0); }
 
     void record(int64_t bin, const Row &row, double v) {
-        double *s = sums + bin * n;
-        for (int64_t k = 0; k < row.n; ++k) s[row.index[k]] += row.value[k] * v;
+        add(sums + bin * n, row, v);
         counts[bin] += 1.0;
     }
 
@@ -143,97 +238,6 @@ struct Linear {
     }
 
     double reserve(double phi) const { return quadratic_reserve(phi, 1.0); }
-};
-
-// Twin of learners.GradientDescent; the state is the clock, then theta.
-struct GradientDescent {
-    int64_t n;
-
-    double predict(const double *state, const Row &row) const { return product(state + 1, row); }
-
-    void update(double *state, const Row &row, double kappa) const {
-        double *theta = state + 1;
-        state[0] += 1.0;
-        double step = 2.0 / std::sqrt(state[0]) * kappa;
-        for (int64_t k = 0; k < row.n; ++k) theta[row.index[k]] += step * row.value[k];
-        double squares = 0.0;
-        for (int64_t j = 0; j < n; ++j) squares += theta[j] * theta[j];
-        double length = std::sqrt(squares);
-        if (length > 1.0) {
-            for (int64_t j = 0; j < n; ++j) theta[j] /= length;
-        }
-    }
-};
-
-// Twin of learners.MultiplicativeWeights; the state is the clock, then the gains, then the weights.
-struct MultiplicativeWeights {
-    int64_t n;
-    double log_n;
-
-    double predict(const double *state, const Row &row) const { return product(state + n + 1, row); }
-
-    void update(double *state, const Row &row, double kappa) const {
-        double *gains = state + 1, *weights = state + n + 1;
-        state[0] += 1.0;
-        for (int64_t k = 0; k < row.n; ++k) gains[row.index[k]] += row.value[k] * kappa;
-        double rate = std::sqrt(log_n / state[0]), largest = gains[0], total = 0.0;
-        for (int64_t j = 1; j < n; ++j) largest = gains[j] > largest ? gains[j] : largest;
-        for (int64_t j = 0; j < n; ++j) {
-            weights[j] = safe_exp(rate * (gains[j] - largest));
-            total += weights[j];
-        }
-        for (int64_t j = 0; j < n; ++j) weights[j] /= total;
-    }
-};
-
-template <class Learner>
-struct Oracle {
-    Learner learner;
-    double *sums, *states, *counts;
-    int64_t n_copies, n_state;  // one copy, or a second that is taught the opposite sign
-
-    void prepare(const int64_t *, int64_t, int64_t) const {}
-    void prepare(int64_t, const Row &) const {}
-
-    double answer(const double *state, const Row &row) const {
-        double q = learner.predict(state, row);
-        return q < -1.0 ? -1.0 : (q > 1.0 ? 1.0 : q);
-    }
-
-    double size(int64_t, double sign) const { return sign; }
-
-    double sign(int64_t bin, const Row &row) const {
-        double total = 0.0;
-        for (int64_t k = 0; k < n_copies; ++k) {
-            double s = sums[bin * n_copies + k], sign = k ? -1.0 : 1.0;
-            if (s > 0.0) total += s * sign * answer(states + (bin * n_copies + k) * n_state, row);
-        }
-        return total / (counts[bin] + 1.0);
-    }
-
-    void record(int64_t bin, const Row &row, double v) {
-        for (int64_t k = 0; k < n_copies; ++k) {
-            double *state = states + (bin * n_copies + k) * n_state, sign = k ? -1.0 : 1.0;
-            sums[bin * n_copies + k] += sign * answer(state, row) * v;
-            learner.update(state, row, sign * v);
-        }
-        counts[bin] += 1.0;
-    }
-
-    double level(int64_t, const Row &) const { return std::numeric_limits<double>::infinity(); }
-
-    double drift(int64_t bin, double now, double phi, double v) const {
-        double count = counts[bin], squares = 0.0;
-        for (int64_t k = 0; k < n_copies; ++k) {
-            double s = sums[bin * n_copies + k];
-            s = s > 0.0 ? s : 0.0;
-            squares += s * s;
-        }
-        double pull = count != 0.0 ? squares / (count * (count + 1.0)) : 0.0;
-        return quadratic_drift(now, phi, v, double(n_copies), pull);
-    }
-
-    double reserve(double phi) const { return quadratic_reserve(phi, double(n_copies)); }
 };
 
 }  // namespace swapcal

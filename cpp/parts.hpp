@@ -37,8 +37,9 @@ struct Parts {
     Settings engine() const {
         Settings s{};
         s.property = property_from(settings);
-        s.cuts = {number("first"), number("spend"), number("near"), number("hinted_cut"), number("pair_cut"),
-                  number("floor"), nb::cast<bool>(settings["fixed"])};
+        s.cuts = {number("first"), number("spend"), number("near"), number("near_start"), number("hinted_cut"),
+                  number("pair_cut"), number("floor"), number("end"), number("dear"), number("soonest"), number("wide"),
+                  nb::cast<bool>(settings["fixed"])};
         s.draw_seed = bits("draw_seed");
         s.jitter_seed = bits("jitter_seed");
         s.trust = number("trust");
@@ -51,7 +52,7 @@ struct Parts {
     Values values() const {
         int64_t m = whole("capacity");
         return {number("low"), number("high"), array("values.by_slot", m), array<int64_t>("values.order", m),
-                array("values.ranked", m), array<int64_t>("values.numbers", 1), array("values.gaps", 3 * (m + 1)), m};
+                array("values.ranked", m), array<int64_t>("values.numbers", 1), array("values.gaps", Values::kGap * (m + 1)), m};
     }
 
     // Over arrays whose number of lines they tell themselves.
@@ -66,16 +67,36 @@ struct Parts {
                 array<int64_t>("waiting.free", n), array<int64_t>("waiting.counts", 1), width, n_scores, n_features, n};
     }
 
+    Layout layout() const {
+        int64_t n_blocks = whole("n_blocks"), n = whole("n");
+        if (!n_blocks) return {nullptr, nullptr, n};
+        Layout found{array<const int64_t>("blocks", n), array<const int64_t>("edges", n_blocks + 1), n_blocks};
+        fits(found.edges[0] == 0 && found.edges[n_blocks] == n, "blocks begin and end elsewhere");
+        for (int64_t b = 0; b < n_blocks; ++b) {
+            fits(found.edges[b] < found.edges[b + 1], "a block is empty");
+            for (int64_t j = found.edges[b]; j < found.edges[b + 1]; ++j) fits(found.block[j] == b, "a block is elsewhere");
+        }
+        return found;
+    }
+
     Record record() const {
-        int64_t n = whole("n");
-        return {array("record.sums", n), array("record.squares", n), array("record.totals", 5), number("clean")};
+        Layout found = layout();
+        return {array("record.sums", whole("n")), array("record.squares", found.n_blocks), array("record.totals", 5),
+                number("clean"), found};
+    }
+
+    Scale scale() const {
+        int64_t n = int64_t(nb::cast<AnyShape<double>>(arrays["scale.sizes"], false).size());
+        Scale found{array<int64_t>("scale.since", n), array("scale.sizes", n), array<int64_t>("scale.numbers", 1), n};
+        fits(0 < found.numbers[0] && found.numbers[0] <= n, "V has had one size at least");
+        return found;
     }
 
     Books books() const {
         int64_t m = whole("capacity"), n = whole("n"), size = whole("flags");
         return {array("ledger.sums", m * n), array("ledger.rounding", m * n), array("ledger.moved_sums", m * n),
                 array("ledger.moved_counts", m), array("ledger.drift", 3),
-                array("ledger.totals", 4), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
+                array("ledger.totals", Books::kTotals), array<int64_t>("ledger.rounds", 3), array<uint32_t>("pending.flags", size),
                 array<int64_t>("pending.numbers", 2), n, size, whole("window")};
     }
 
@@ -94,7 +115,7 @@ struct Parts {
     template <class E>
     std::unique_ptr<AnyEngine> over(Reader reader, E evidence) const {
         auto made = std::make_unique<EngineOf<E>>(std::move(reader),
-                                                  Engine<E>{engine(), evidence, values(), record(), books(),
+                                                  Engine<E>{engine(), evidence, values(), record(), scale(), books(),
                                                             {share("share0"), share("share1")},
                                                             nb::cast<bool>(settings["protects"])});
         made->waiting = waiting();
@@ -104,26 +125,28 @@ struct Parts {
     template <class Potential>
     std::unique_ptr<AnyEngine> finite(Reader reader, Potential potential) const {
         int64_t m = whole("capacity"), n = whole("n");
+        if constexpr (Potential::exponential) {
+            Layout found = layout();
+            auto all = [&](const char *name) { return array(name, m * found.n_blocks); };
+            if (!found.alone()) {
+                return over(std::move(reader),
+                            Blocks<Potential>{potential, found, array("evidence.sums", m * n), all("evidence.spreads"),
+                                              all("evidence.norms"), all("evidence.factors"), array("evidence.counts", m), n});
+            }
+        }
         return over(std::move(reader),
                     Finite<Potential>{potential, array("evidence.sums", m * n), array("evidence.spreads", m * n),
-                                      array("evidence.weights", m * n), array("evidence.counts", m), n,
+                                      array("evidence.weights", m * n), array("evidence.counts", m),
+                                      array("evidence.unit", 1), n,
                                       number("norm_radius")});
-    }
-
-    template <class Learner>
-    std::unique_ptr<AnyEngine> oracle(Reader reader, Learner learner, int64_t n_state) const {
-        int64_t m = whole("capacity"), copies = whole("copies");
-        fits(whole("state") == n_state, "a learner's state has another length");
-        return over(std::move(reader),
-                    Oracle<Learner>{learner, array("evidence.sums", m * copies),
-                                     array("evidence.states", m * copies * n_state), array("evidence.counts", m),
-                                     copies, n_state});
     }
 
     std::unique_ptr<AnyEngine> build() const {
         int64_t n = whole("n"), n_own = whole("n_own"), n_levels = whole("n_levels"), m = whole("capacity");
         fits(m > 0 && whole("flags") > 0 && whole("window") >= whole("flags") && n_own > 0 && n_levels >= 0 && n_own + n_levels <= n, "a size is wrong");
-        Reader reader(n_own, number("radius"), Grid(number("low"), number("high"), n_levels));
+        int64_t n_inputs = whole("n_inputs");
+        fits(0 <= n_inputs && n_inputs <= n_own, "a size is wrong");
+        Reader reader(n_own, n_inputs, number("radius"), Grid(number("low"), number("high"), n_levels));
         const double *table = arrays.contains("table") ? array<const double>("table", 2 * whole("n_table")) : nullptr;
         std::string kind = nb::cast<std::string>(settings["kind"]);
         if (kind == "AdaNormalHedge") return finite(std::move(reader), AdaNormalHedge{});
@@ -132,10 +155,6 @@ struct Parts {
         if (kind == "PNorm") return finite(std::move(reader), PNorm{number("exponent")});
         if (kind == "Linear") {
             return over(std::move(reader), Linear{array("evidence.sums", m * n), array("evidence.counts", m), n});
-        }
-        if (kind == "GradientDescent") return oracle(std::move(reader), GradientDescent{n}, n + 1);
-        if (kind == "MultiplicativeWeights") {
-            return oracle(std::move(reader), MultiplicativeWeights{n, number("log_n")}, 2 * n + 1);
         }
         throw std::invalid_argument("there is no kernel for this kind of evidence");
     }

@@ -21,6 +21,7 @@ static void weigh_adanormalhedge(const double *__restrict s, const double *__res
 }
 
 struct AdaNormalHedge {
+    static constexpr bool scaled = true;
     static constexpr bool exponential = true;
     static constexpr bool together = false;
 
@@ -32,6 +33,7 @@ struct AdaNormalHedge {
 };
 
 struct Exponential {
+    static constexpr bool scaled = false;
     static constexpr bool exponential = true;
     static constexpr bool together = false;
 
@@ -57,6 +59,7 @@ struct Exponential {
 };
 
 struct Squint {
+    static constexpr bool scaled = false;
     static constexpr bool exponential = true;
     static constexpr bool together = false;
 
@@ -108,6 +111,7 @@ struct Squint {
 };
 
 struct PNorm {
+    static constexpr bool scaled = false;
     static constexpr bool exponential = false;
     static constexpr bool together = true;
 

@@ -54,7 +54,7 @@ struct Property {
     }
 
     bool valid_label(double y) const {
-        return kind == PropertyKind::Probability ? (y == 0.0 || y == 1.0) : (low <= y && y <= high);
+        return low <= y && y <= high;
     }
 };
 

@@ -34,12 +34,14 @@ inline void scale_into_ball(double *values, int64_t n, double radius) {
 // The buffer that holds the row of the round at hand, with room for the entry of a level set.
 struct Reader {
     int64_t n_own;    // length of the context
+    int64_t n_inputs; // how many of its first positions the learning hint sees
     double radius;    // of the linear class; 0 for values in [-1, 1]
     Grid levels;      // level sets of the hint; none if levels.n is 0
     std::vector<int64_t> index;
     std::vector<double> value;
+    int64_t whole = 0;  // entries that come first in their own places
 
-    Reader(int64_t n, double r, Grid l) : n_own(n), radius(r), levels(l), index(n + 1), value(n + 1) {}
+    Reader(int64_t n, int64_t seen, double r, Grid l) : n_own(n), n_inputs(seen), radius(r), levels(l), index(n + 1), value(n + 1) {}
 
     // The largest magnitude that an entry may have.
     double limit() const { return radius > 0.0 ? std::numeric_limits<double>::max() : 1.0; }
@@ -55,6 +57,7 @@ struct Reader {
             m += x[j] != 0.0;
         }
         if (radius > 0.0) scale_into_ball(value.data(), m, radius);
+        whole = m == n_own ? m : 0;
         return m;
     }
 
@@ -62,6 +65,7 @@ struct Reader {
     int64_t entries(int64_t m) {
         double most = limit();
         int64_t kept = 0;
+        whole = 0;
         for (int64_t k = 0; k < m; ++k) {
             int64_t at = index[k], j = k;
             double x = value[k];
@@ -81,6 +85,13 @@ struct Reader {
     // A row that was read and scaled before.
     int64_t sparse(const int64_t *indices, const double *values, int64_t m) {
         for (int64_t k = 0; k < m; ++k) index[k] = indices[k], value[k] = values[k];
+        whole = 0;
+        return m;
+    }
+
+    // How many of the first m entries the learning hint sees.
+    int64_t seen(const int64_t *indices, int64_t m) const {
+        while (m > 0 && indices[m - 1] >= n_inputs) --m;
         return m;
     }
 
@@ -91,7 +102,7 @@ struct Reader {
             value[m] = 1.0;
             ++m;
         }
-        return {index.data(), value.data(), m};
+        return {index.data(), value.data(), m, whole};
     }
 };
 

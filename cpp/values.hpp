@@ -11,14 +11,15 @@ struct Values {
     int64_t *order;     // slots in increasing order of their values
     double *ranked;     // the values in increasing order
     int64_t *numbers;   // how many
-    double *gaps;       // three for each rank and one more: rounds, rounding, noise
+    double *gaps;       // kGap for each rank and one more
     int64_t capacity;
+    enum Gap { kRounds, kRounding, kNoise, kCost, kLost, kGap };
     // A round asks for its hint up to five times: the last answer, and for how many values it was found.
     mutable double asked = 0.0;
     mutable int64_t found = 0, among = -1;
 
     int64_t n() const { return numbers[0]; }
-    bool full() const { return numbers[0] == capacity; }
+    bool full() const { return numbers[0] >= capacity - 1; }  // an outcome may add two
     int64_t slot(int64_t rank) const { return order[rank]; }
     double value(int64_t rank) const { return ranked[rank]; }
 
@@ -58,8 +59,8 @@ struct Values {
         for (int64_t k = count; k > i; --k) order[k] = order[k - 1], ranked[k] = ranked[k - 1];
         order[i] = count;
         ranked[i] = x;
-        for (int64_t k = 3 * (count + 2) - 1; k >= 3 * (i + 1); --k) gaps[k] = gaps[k - 3];
-        for (int64_t k = 3 * i; k < 3 * (i + 2); ++k) gaps[k] = 0.0;
+        for (int64_t k = kGap * (count + 2) - 1; k >= kGap * (i + 1); --k) gaps[k] = gaps[k - kGap];
+        for (int64_t k = kGap * i; k < kGap * (i + 2); ++k) gaps[k] = 0.0;
         numbers[0] = count + 1;
         return count;
     }

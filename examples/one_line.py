@@ -13,7 +13,7 @@ frame["score"] = rng.beta(2, 5, n)
 chance = frame["score"] * np.where(frame["plan"] == "paid", 0.4, 1.3)
 frame["left"] = (rng.random(n) < chance.clip(0, 1)).astype(int)
 
-frame = sc.recalibrate(frame, y="left", hint="score", groups=["plan", "age >= 60", ("plan", "age")], seed=1)
+frame = sc.recalibrate(frame, "left", "score", "plan,age >= 60,plan*age", seed=1).frame
 
 plans = {"all": np.ones(n, bool), **{plan: (frame["plan"] == plan).to_numpy() for plan in ("free", "paid")}}
 members = np.column_stack(list(plans.values())).astype(float)

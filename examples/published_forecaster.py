@@ -19,7 +19,7 @@ games = recorded("fte_games")
 games = made_up() if games is None else games.sort_values("date", kind="stable").reset_index(drop=True)
 question = {"y": "prob1_outcome", "groups": ["league"]}
 before = sc.audit(games, p="prob1", **question)
-games = sc.recalibrate(games, hint="prob1", seed=1, **question)
+games = sc.recalibrate(games, p="prob1", seed=1, **question).frame
 after = sc.audit(games, p="forecast", **question)
 
 for name, result in (("before", before), ("after", after)):

@@ -36,8 +36,20 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     named |= {f"src/{path}" for path in re.findall(r"`(swapcal/[\w/]+\.py)`", text)}
     linked = set(re.findall(r"\]\(([^)#:]+)\)", text))
     missing = [path for path in named if not (ROOT / path).exists()]
-    missing += [path for path in linked if not (page.parent / path).exists()]
+    there = [page.parent / path for path in linked]
+    # A notebook is a Python file here, and a page of the site.
+    missing += [str(path) for path in there if not (path.exists() or path.with_suffix(".py").exists())]
     assert not missing, f"{page.name} names {', '.join(sorted(missing))}"
+
+
+def test_every_line_about_security_has_a_test() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith(("| ---", "| line"))]
+    assert len(lines) > 30
+    for line in lines:
+        named = re.search(r"\| `(tests/[\w/]+\.py):(test_\w+)` \|$", line)
+        assert named is not None, line
+        assert named[2] in defined(ROOT / named[1]), line
 
 
 def named_places(text: str) -> set[tuple[str, str]]:

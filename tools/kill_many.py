@@ -1,10 +1,17 @@
-"""`python kill_many.py ENDING N [SEED]`: N kills of `swapcal run` at random moments, at the default pace of commits.
+"""`python kill_many.py SUBJECT N [SEED]`: N kills at random moments, at the default pace of commits.
 
-Every run is the command itself in a process of its own, ended with SIGKILL and started again until it is done; then its
-output must have the bytes of a run that was left alone, and nothing else may be left over. Prints the counts after each
-run that came to its end, and ends with 1 if anything was lost.
+SUBJECT csv, jsonl or parquet is `swapcal run` with such an output: the command itself in a process of its own, ended
+with SIGKILL and started again until it is done; then its output must have the bytes of a run that was left alone, and
+nothing else may be left over.
+
+SUBJECT sqlite or postgres is `swapcal serve` on such a store, under load by four clients, ended with SIGKILL and
+started again 20 times for each store; then every answer must be in the store, once, and a twin that plays the log
+without a kill must come to the same forecasts and the same state, bit for bit.
+
+Prints the counts after each that came to its end, and ends with 1 if anything was lost.
 """
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -15,6 +22,8 @@ from pathlib import Path
 
 ASKED = ("--y", "y", "--hint", "p", "--groups", "g", "--weight", "w", "--seed", "3")
 N_ROWS = 400_000
+# Kills of a service on one store.
+SERIES = 20
 
 
 def write_table(path: Path, n: int) -> None:
@@ -37,7 +46,32 @@ def start(folder: Path, ending: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def main(ending: str, wanted: int, seed: str = "") -> int:
+def kill_services(where: str, wanted: int, seed: str) -> int:
+    """Kill until there were enough; 0 if all was well."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
+    from postgres_running import database, postgres_running
+    from service_killing import ORDERED, SPEC, check_store, killed
+
+    kills = events = 0
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(postgres_running()) if where == "postgres" else ""
+        for number in range(-(-wanted // SERIES)):
+            folder, n = Path(stack.enter_context(tempfile.TemporaryDirectory())), min(SERIES, wanted - kills)
+            store = database(server) if server else str(folder / "swapcal.db")
+            spec = (SPEC, ORDERED)[number % 2]
+            load = killed(folder, store, n, seed=random.Random(f"{where}{seed}{number}").randrange(2**32), spec=spec)
+            try:
+                events += check_store(store, load, spec)
+            except AssertionError as lost:
+                sys.stdout.write(f"{where}: after {kills + n} kills: {lost}\n")
+                return 1
+            kills += n
+            sys.stdout.write(f"{where}: {kills} kills in {number + 1} stores, {events:,} events, all as their twins\n")
+            sys.stdout.flush()
+    return 0
+
+
+def kill_runs(ending: str, wanted: int, seed: str) -> int:
     """Kill until there were enough; 0 if all was well."""
     rng = random.Random(ending + seed)
     with tempfile.TemporaryDirectory() as made:
@@ -81,5 +115,10 @@ def main(ending: str, wanted: int, seed: str = "") -> int:
     return 1 if wrong else 0
 
 
+def main(subject: str, wanted: str, seed: str = "") -> int:
+    """What the command line says."""
+    return (kill_services if subject in ("sqlite", "postgres") else kill_runs)(subject, int(wanted), seed)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))
+    sys.exit(main(*sys.argv[1:]))

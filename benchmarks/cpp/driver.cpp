@@ -16,7 +16,7 @@
 
 using namespace swapcal;
 
-constexpr int64_t kRounds = 2048, kLongRounds = 65536, kRoom = 128, kWindow = 64, kLevels = 10;
+constexpr int64_t kRounds = 2048, kLongRounds = 65536, kRoom = 128, kSizes = 24, kWindow = 64, kLevels = 10;
 
 // Numbers in [0, 1), the twin of randomness.uniform: seed 0, one after the other.
 struct Numbers {
@@ -63,11 +63,11 @@ Stream sparse_stream(int64_t n_rounds, int64_t n, int64_t active) {
     return s;
 }
 
-// The constants of engine/values.py, engine/values.py and engine/values.py.
+// The constants of engine/values.py.
 Settings settings() {
     Settings s{};
     s.property = {PropertyKind::Mean, 0.0, 1.0, 1.0, 0.5, 1, true};
-    s.cuts = {11.0, 1.5, 0.01, 2.0, 16.0, 0.002, false};
+    s.cuts = {11.0, 1.5, 0.01, 2.0, 16.0, 0.002, 0.2, 0.05, 0.25, 0.25, false};
     s.draw_seed = mix64(1 + kGolden);
     s.jitter_seed = mix64(mix64(1) + kGolden);
     s.trust = 0.25, s.noise = 0.05, s.jitter = 0.0;
@@ -88,34 +88,38 @@ struct State {
 
     Values values() {
         return {0.0, 1.0, zeros<double>(kRoom), zeros<int64_t>(kRoom), zeros<double>(kRoom), zeros<int64_t>(1),
-                zeros<double>(3 * kRoom + 3), kRoom};
+                zeros<double>(Values::kGap * (kRoom + 1)), kRoom};
     }
 
     Record record(int64_t n) { return {zeros<double>(n), zeros<double>(n), zeros<double>(5), kClean}; }
 
-    // Outcomes come at once here, so that it never opens its book.
-    Gate gate() {
-        Gate g{};
-        g.stakes = {settings().property, 0.0, 1.0, 0.5};
-        g.size = 4;
-        g.totals = zeros<double>(Gate::kTotals);
-        g.counts = zeros<int64_t>(Gate::kCounts);
-        g.counts[Gate::kBegin] = -1;
-        g.ring = zeros<double>(4 * Gate::kColumns);
-        return g;
+    Scale scale() {
+        Scale s{zeros<int64_t>(kSizes), zeros<double>(kSizes), zeros<int64_t>(1), kSizes};
+        s.sizes[0] = 0x1p-20, s.numbers[0] = 1;
+        return s;
+    }
+
+    Share share() {
+        constexpr int64_t blocks = Share::kMostBlocks;
+        Share s{{settings().property, 0.5}, 0.0, 1.0, 0.0, 0.002, 0.0, zeros<double>(Share::kTotals),
+                zeros<double>(blocks * Share::kColumns), zeros<double>(Share::kBins * Share::kBinColumns),
+                zeros<double>(Share::kGrid), blocks};
+        s.totals[Share::kSpan] = 64.0;
+        return s;
     }
 
     Books books(int64_t n) {
-        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), nullptr, zeros<double>(kRoom), zeros<double>(3), zeros<double>(4),
+        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(kRoom), zeros<double>(3), zeros<double>(4),
                 zeros<int64_t>(3), zeros<uint32_t>(kWindow), zeros<int64_t>(2), n, kWindow, kWindow};
     }
 };
 
 // Twin of evidence.hpp's Finite with everything per entry in single precision; gathered into doubles to be weighed.
 struct SingleFinite {
+    static constexpr bool scaled = false;
     AdaNormalHedge potential;
     float *sums, *spreads, *weights;
-    double *counts;
+    double *counts, *unit;
     int64_t n;
     double radius;
 
@@ -162,14 +166,16 @@ using Ours = swapcal::Finite<AdaNormalHedge>;
 
 template <class E>
 std::unique_ptr<AnyEngine> engine(State &state, Reader reader, E evidence, int64_t n) {
-    Engine<E> made{settings(), evidence, state.values(), state.record(n), state.books(n), state.gate()};
+    Engine<E> made{settings(), evidence, state.values(), state.record(n), state.scale(), state.books(n),
+                   {state.share(), state.share()}, true};
     return std::make_unique<EngineOf<E>>(std::move(reader), made);
 }
 
 template <class E = Ours, class T = double>
 std::unique_ptr<AnyEngine> finite(State &state, int64_t n_own, int64_t n_levels = 0) {
     int64_t n = n_own + n_levels, m = kRoom * n;
-    E evidence{{}, state.zeros<T>(m), state.zeros<T>(m), state.zeros<T>(m), state.zeros<double>(kRoom), n, 1.0};
+    E evidence{{}, state.zeros<T>(m), state.zeros<T>(m), state.zeros<T>(m), state.zeros<double>(kRoom), state.zeros<double>(1), n, 1.0};
+    *evidence.unit = 0x1p20;
     return engine(state, Reader(n_own, 0.0, Grid(0.0, 1.0, n_levels)), evidence, n);
 }
 

@@ -1,6 +1,7 @@
 """Online forecasts that are calibrated for everybody: swap multicalibration of any elicitable property."""
 
 from swapcal import checks as checks
+from swapcal import datasets as datasets
 from swapcal import learners as learners
 from swapcal import paper as paper
 from swapcal import potentials as potentials
@@ -31,6 +32,7 @@ from swapcal.errors import GroupsWarning as GroupsWarning
 from swapcal.errors import InvalidInput as InvalidInput
 from swapcal.errors import MissingExtra as MissingExtra
 from swapcal.errors import NotElicitable as NotElicitable
+from swapcal.errors import OutcomesWarning as OutcomesWarning
 from swapcal.errors import StateFileError as StateFileError
 from swapcal.errors import SwapcalError as SwapcalError
 from swapcal.errors import UncompiledWarning as UncompiledWarning
@@ -38,6 +40,7 @@ from swapcal.errors import UnknownForecast as UnknownForecast
 from swapcal.forecast import Forecast as Forecast
 from swapcal.forecaster import Forecaster as Forecaster
 from swapcal.hints import OnlineRegression as OnlineRegression
+from swapcal.hints import hint as hint
 from swapcal.hypotheses import Finite as Finite
 from swapcal.hypotheses import Groups as Groups
 from swapcal.hypotheses import Linear as Linear
@@ -48,8 +51,12 @@ from swapcal.intervals import Interval as Interval
 from swapcal.intervals import MultiHorizon as MultiHorizon
 from swapcal.intervals import PredictiveDistribution as PredictiveDistribution
 from swapcal.intervals import Quantiles as Quantiles
+from swapcal.joint import MeanVariance as MeanVariance
+from swapcal.joint import TailMean as TailMean
 from swapcal.keyed import Keyed as Keyed
 from swapcal.learners import model as model
+from swapcal.losses import Cost as Cost
+from swapcal.losses import omniprediction as omniprediction
 from swapcal.monitor import Alarm as Alarm
 from swapcal.monitor import Monitor as Monitor
 from swapcal.properties import Concave as Concave

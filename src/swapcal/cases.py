@@ -16,6 +16,7 @@ from swapcal.engine.schedule import NOT_YET, Schedule, to_seconds
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecaster import Forecaster
 from swapcal.intervals import Interval, Quantiles
+from swapcal.joint import MeanVariance, TailMean
 from swapcal.lifecycle import EVENTS, STATES, STATUSES, TABLE, Order
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint, Rows
 from swapcal.state import Packed, Saved, Shape, Stateful, kind_of
@@ -63,7 +64,9 @@ class Model(Protocol):
         """The whole state."""
 
 
-MODELS: dict[Any, Any] = {each.kind: each for each in (Forecaster, Quantiles, Interval, Classes, PredictionSet)}
+MODELS: dict[Any, Any] = {
+    each.kind: each for each in (Forecaster, Quantiles, Interval, Classes, PredictionSet, TailMean, MeanVariance)
+}
 
 # --------
 # Events in the order in which they happened, and what came of each.

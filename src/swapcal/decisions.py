@@ -106,14 +106,14 @@ class Decisions(Stateful):
         return float(worth.max() - worth.min())
 
     def update_many(self, y: Any, p: Any, weights: Any = None) -> None:
-        """Add rounds: outcomes 0 or 1, the forecasts acted on, and weights."""
+        """Add rounds: outcomes 0 or 1, or between them for a share of an event, the forecasts acted on, and weights."""
         labels, forecasts = np.asarray(y, dtype=np.float64), np.asarray(p, dtype=np.float64)
         if labels.shape != forecasts.shape or labels.ndim != 1:
             raise InvalidInput(f"one forecast for each outcome; got {forecasts.shape} and {labels.shape}")
-        if not (np.isin(labels, (0.0, 1.0)).all() and ((forecasts >= 0.0) & (forecasts <= 1.0)).all()):
-            raise InvalidInput("decisions are about events: outcomes are 0 or 1, and forecasts lie in [0, 1]")
+        if not all(((each >= 0.0) & (each <= 1.0)).all() for each in (labels, forecasts)):
+            raise InvalidInput("decisions are about events: outcomes and forecasts lie in [0, 1]")
         w = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
-        np.add.at(self.sums, (self.actions(forecasts), labels.astype(np.intp)), w)
+        np.add.at(self.sums, self.actions(forecasts), w[:, None] * np.column_stack([1.0 - labels, labels]))
 
     @property
     def weight(self) -> float:

@@ -49,5 +49,9 @@ class AtomsWarning(UserWarning):
     """Labels heap on a few values, which breaks the assumption behind the quantile's guarantee."""
 
 
+class OutcomesWarning(UserWarning):
+    """Nothing says when outcomes were known, so that each counts as known before the next row."""
+
+
 class UncompiledWarning(UserWarning):
     """The compiled kernels are missing, so that everything runs in Python."""

@@ -21,6 +21,8 @@ from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
+from swapcal.hypotheses.groups import Groups
+from swapcal.properties import from_text
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.sparse import cases, how_many, weighted
 from swapcal.state import Packed, Saved, Stateful
@@ -109,10 +111,13 @@ class Forecaster(Stateful):
 
     Parameters
     ----------
-    property : Elicitable
-        What is forecast: `Mean()`, `Quantile(0.9)`, `Expectile(0.8)`, `Probability()`, ...
-    hypotheses : Hypotheses
-        For whom: `Finite(n)` or `Linear(n)`.
+    property : Elicitable or str
+        What is forecast: `Mean()`, `Quantile(0.9)`, `Expectile(0.8)`, `Probability()`, ...;
+        or a text such as "quantile:0.9", on [0, 1].
+    hypotheses : Hypotheses, optional
+        For whom: `Finite(n)`, `Linear(n)`, `Trees([...])`, ...
+    groups : str or sequence, optional
+        Instead of hypotheses: what `Groups` takes, such as "carrier,origin,carrier*origin".
     horizon : int, optional
         Number of rounds T, for `guarantee()` ahead of them. It is no need: values are added where forecasts are, as
         rounds go by.
@@ -173,9 +178,10 @@ class Forecaster(Stateful):
 
     def __init__(
         self,
-        property: Elicitable,
-        hypotheses: Hypotheses,
+        property: Elicitable | str,
+        hypotheses: Hypotheses | None = None,
         *,
+        groups: Any = None,
         horizon: int | None = None,
         r: float = 2.0,
         bins: int | None = None,
@@ -191,9 +197,11 @@ class Forecaster(Stateful):
         blocks: int = MOST_BLOCKS,
         identity: str | None = None,
     ) -> None:
+        if (hypotheses is None) == (groups is None):
+            raise InvalidInput("say for whom: groups=['carrier', 'origin'], or a class such as sc.Finite(3); not both")
         rules = Rules(
-            property,
-            hypotheses,
+            from_text(property, 0.0, 1.0) if isinstance(property, str) else property,
+            Groups(groups) if hypotheses is None else hypotheses,
             hint,
             horizon=horizon,
             r=r,

@@ -1,9 +1,10 @@
 """Online agnostic learners: what `Oracle` asks for a function that correlates with the errors of a bin."""
 
 import copy
+import json
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -13,8 +14,23 @@ from swapcal import inputs
 from swapcal.engine.kernels import safe_exp
 from swapcal.errors import InvalidInput
 from swapcal.protocols import Row
+from swapcal.sparse import expect_signed_shares, into_ball, read_row
 from swapcal.state import Described, rebuilt
 from swapcal.typing import Float64Array, Spec
+
+
+def dumped(state: Float64Array) -> bytes:
+    """A state that is a flat array, as bytes."""
+    return state.astype("<f8").tobytes()
+
+
+def loaded(data: bytes) -> Float64Array:
+    """What was `dumped`."""
+    state = np.frombuffer(data, dtype="<f8").astype(np.float64)
+    if not np.isfinite(state).all():
+        raise ValueError("it holds something other than finite numbers")
+    return state
+
 
 # --------
 # The paper's learner for the linear class: online gradient descent in the unit ball.
@@ -40,8 +56,8 @@ class GradientDescent(Described):
 
     Notes
     -----
-    State: the clock t, then theta, n + 1 numbers. A prediction costs O(active entries), an update O(n). Odd: with
-    -kappa throughout, theta is minus what it was, to the last bit.
+    State: the clock t, then theta, then the sum of kappa x, 2 n + 1 numbers. A prediction costs O(active entries), an
+    update O(n). Odd: with -kappa throughout, theta is minus what it was, to the last bit.
 
     Examples
     --------
@@ -60,25 +76,30 @@ class GradientDescent(Described):
     n: int
 
     odd: ClassVar[bool] = True
-    dual: ClassVar[str] = "euclidean"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", inputs.integer(self.n, "n", 1))
 
+    def row(self, x: Any) -> Row:
+        """A vector, shrunk to length 1 where it is longer."""
+        row = read_row(x, self.n)
+        return Row(row.indices, into_ball(row.values, 1.0))
+
     def start(self) -> Float64Array:
         """No rounds, theta = 0."""
-        return np.zeros(self.n + 1)
+        return np.zeros(2 * self.n + 1)
 
     def predict(self, state: Float64Array, row: Row) -> float:
         """<theta, x>, added up in the order of the positions."""
         if not row.indices.size:
             return 0.0
-        return float((state[1:].take(row.indices) * row.values).cumsum()[-1])
+        return float((state[1 : self.n + 1].take(row.indices) * row.values).cumsum()[-1])
 
     def update(self, state: Float64Array, row: Row, kappa: float) -> None:
         """A step along kappa x, and back into the ball."""
-        theta = state[1:]
+        theta = state[1 : self.n + 1]
         state[0] += 1.0
+        state[1 + self.n + row.indices] += kappa * row.values
         theta[row.indices] += 2.0 / math.sqrt(float(state[0])) * kappa * row.values
         length = math.sqrt(float(np.square(theta).cumsum()[-1]))
         if length > 1.0:
@@ -88,6 +109,12 @@ class GradientDescent(Described):
         """3 sqrt(n_rounds) - 7/4, and 0 for no rounds."""
         return np.asarray(np.maximum(3.0 * np.sqrt(n_rounds) - 1.75, 0.0))
 
+    def supremum(self, state: Float64Array) -> float:
+        """The length of the sum of kappa x."""
+        return math.sqrt(float(np.square(state[self.n + 1 :]).cumsum()[-1]))
+
+    dump, load = staticmethod(dumped), staticmethod(loaded)
+
 
 # --------
 # The role of an online agnostic learner (Definition 1 of the paper), and how one is rebuilt from plain data.
@@ -96,49 +123,62 @@ class GradientDescent(Described):
 class Learner(Protocol):
     """Predicts numbers kappa_1, kappa_2, ... in [-1, 1] from contexts, as well as the best function of a class F.
 
-    In each round it sees a context x_t, answers q_t(x_t) in [-1, 1], and is then told kappa_t. Whatever the contexts
-    and numbers are, and however they depend on its answers, after every number n of rounds
+    In each round it sees a context x_t, answers q_t in [-1, 1], and is then told kappa_t. Whatever the contexts and
+    numbers are, and however they depend on its answers, after every number n of rounds
 
-        sup over f in F of sum_t f(x_t) kappa_t  <=  sum_t q_t(x_t) kappa_t + Reg(n),   Reg(n) = `regret(n)`.
+        sup over f in F of sum_t f(x_t) kappa_t  <=  sum_t q_t kappa_t + Reg(n),   Reg(n) = `regret(n)`.
 
-    `Oracle` keeps one or two copies per bin, so a learner describes and its state remembers: a state is a flat array of
-    finite numbers, always of the same length, from which `predict` reads and into which `update` writes. The learner
-    itself holds nothing that changes. `swapcal.checks.check_learner` tests all of this on your own.
+    `Oracle` keeps copies for each value that is forecast, so a learner describes and its state, any object, remembers.
+    Besides the members below a learner may have:
 
-    A class that is not one of vectors has no `dual`. Then `odd` and `regret` may be missing too, a state is any object,
-    `dump(state)` and `load(data)` make bytes of it and back (without them it must be plain JSON), `row(x)` makes the n
-    numbers of a context, and `supremum(state)`, where it is known, is the exact sup_f sum f(x) kappa of what the state
-    was taught. `atomic = True` says that an update that fails changes nothing; else states are copied first.
+    - `regret(n)`: the bound Reg for each entry of an array, nondecreasing. Without it nothing is known of a class, and
+      what is promised is about the answers.
+    - `supremum(state)`: the exact sup_f of sum f(x) kappa over what the state was taught; then errors are exact.
+    - `odd = True`: -kappa in every round gives exactly -q in every round, so that one copy of a value is enough.
+    - `contract = "squares"`: instead sum (q - kappa)^2 <= sum (a f(x) - kappa)^2 + Reg(n) for all f and |a| <= 1.
+    - `edge`: g of a weak learner, whose sum of q kappa is at least g times the best less Reg(n).
+    - `row(x)`: its own reading of a context; `n`, if that is a vector of n numbers, which it then sees as a `Row`. Any
+      other must be plain JSON, or `encode(row)` and `decode(data)` make bytes of it and back.
+    - `dump(state)` and `load(data)`: bytes for files; without them a state must be plain JSON.
+    - `at(row, value)`: the row with the value that is forecast, for a learner that `Oracle(..., shared=True)` shares.
+
+    `swapcal.checks.check_learner` tests all of this on your own. An update that fails is taken back.
 
     Examples
     --------
-    A learner of your own takes ten lines. This one follows the regularized leader in the unit ball, theta = S /
-    max(||S||, sqrt(t)) for the sum S of kappa x in t rounds; its regret is at most (1 / 2 eta_n) + sum_t eta_t / 2
+    A learner of your own takes ten lines. This one reads texts: it follows the regularized leader over words, theta = S
+    / max(||S||, sqrt(t)) for the sum S of kappa x in t rounds; its regret is at most (1 / 2 eta_n) + sum_t eta_t / 2
     with the rates eta_t = 1 / sqrt(t), that is 1.5 sqrt(n).
 
     >>> import numpy as np
-    >>> class Leader:
-    ...     n, odd, dual = 2, True, "euclidean"
+    >>> class Words:
+    ...     odd = True
+    ...     def row(self, x):
+    ...         return sorted(set(x["text"].lower().split()))[:64]
     ...     def start(self):
-    ...         return np.zeros(self.n + 1)
+    ...         return {"n": 0, "sums": {}}
     ...     def predict(self, state, row):
-    ...         length = max(np.linalg.norm(state[:-1]), np.sqrt(state[-1]), 1.0)
-    ...         return float(state[row.indices] @ row.values) / length
+    ...         length = max(self.supremum(state), np.sqrt(state["n"]), 1.0)
+    ...         return sum(state["sums"].get(w, 0.0) for w in row) / max(len(row), 1) ** 0.5 / length
     ...     def update(self, state, row, kappa):
-    ...         state[row.indices] += kappa * row.values
-    ...         state[-1] += 1.0
-    ...     def regret(self, n_rounds):
-    ...         return 1.5 * np.sqrt(n_rounds)
+    ...         state["n"] += 1
+    ...         for w in row:
+    ...             state["sums"][w] = state["sums"].get(w, 0.0) + kappa / len(row) ** 0.5
+    ...     def regret(self, n):
+    ...         return 1.5 * np.sqrt(n)
+    ...     def supremum(self, state):
+    ...         return sum(s * s for s in state["sums"].values()) ** 0.5
     ...     def spec(self):
-    ...         return {"kind": "Leader"}
+    ...         return {"kind": "Words"}
 
     >>> import swapcal as sc
-    >>> from swapcal.hypotheses import Oracle
-    >>> forecaster = sc.Forecaster(sc.Mean(), Oracle(Leader()), horizon=500, seed=1)
+    >>> forecaster = sc.Forecaster(sc.Probability(), sc.Oracle(Words()), seed=1)
     >>> for t in range(500):
-    ...     forecaster.update(forecaster.predict([0.6, 0.8 * (t % 2)]), 0.9 if t % 2 else 0.2)
-    >>> bool(forecaster.error() < forecaster.guarantee(0.05) < 500)
-    True
+    ...     forecast = forecaster.predict({"text": "please refund" if t % 3 else "many thanks"})
+    ...     forecaster.update(forecast, float(t % 3 > 0))
+    >>> error = forecaster.error()
+    >>> error.kind, bool(error < forecaster.guarantee(0.05) < 500)
+    ('exact', True)
 
     References
     ----------
@@ -147,32 +187,14 @@ class Learner(Protocol):
     Elicitable Properties.
     """
 
-    @property
-    def n(self) -> int:
-        """Length of the context vector."""
+    def start(self) -> Any:
+        """The state of a copy that has seen nothing: a new object."""
 
-    @property
-    def odd(self) -> bool:
-        """Whether -kappa in every round gives exactly -q in every round; then one copy per bin is enough."""
+    def predict(self, state: Any, row: Any) -> float:
+        """The answer in [-1, 1], but for rounding; changes nothing."""
 
-    @property
-    def dual(self) -> str:
-        """The class F, by the norm of sum_t x_t kappa_t that is its supremum.
-
-        "max": the n entries of the context, |x_j| <= 1. "euclidean": all <theta, x> with ||theta|| <= 1, ||x|| <= 1.
-        """
-
-    def start(self) -> Float64Array:
-        """The state of a copy that has seen nothing: a new flat array."""
-
-    def predict(self, state: Float64Array, row: Row) -> float:
-        """q(x) in [-1, 1], but for rounding; changes nothing."""
-
-    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
+    def update(self, state: Any, row: Any, kappa: float) -> None:
         """Learn in place that `kappa` in [-1, 1] came with this context."""
-
-    def regret(self, n_rounds: Float64Array) -> Float64Array:
-        """The bound Reg(n) for each entry n of `n_rounds`: not negative, and nondecreasing in n."""
 
     def spec(self) -> Spec:
         """Plain data that tells learners apart."""
@@ -252,10 +274,15 @@ class MultiplicativeWeights(Described):
     n: int
 
     odd: ClassVar[bool] = False
-    dual: ClassVar[str] = "max"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", inputs.integer(self.n, "n", 1))
+
+    def row(self, x: Any) -> Row:
+        """The values of the functions, in [-1, 1]."""
+        row = read_row(x, self.n)
+        expect_signed_shares(row.values)
+        return row
 
     def start(self) -> Float64Array:
         """No rounds, no gains, equal weights."""
@@ -281,6 +308,76 @@ class MultiplicativeWeights(Described):
         """2 sqrt(n_rounds ln n)."""
         return np.asarray(2.0 * np.sqrt(n_rounds * math.log(self.n)))
 
+    def supremum(self, state: Float64Array) -> float:
+        """The largest gain of a function."""
+        return float(state[1 : self.n + 1].max())
+
+    dump, load = staticmethod(dumped), staticmethod(loaded)
+
+
+# --------
+# A learner's state, which an update that fails leaves as it was.
+
+
+class Taught:
+    """One copy of a learner: its state, and how to take the latest update back.
+
+    The state is copied before an update. Where that is dear, a learner says `replays = k`: it is copied at every k-th,
+    and what was taught since is taught again.
+    """
+
+    __slots__ = ("_copied", "_since", "learner", "n", "state")
+
+    def __init__(self, learner: Any, state: Any = None) -> None:
+        self.learner, self.n = learner, 0
+        self.state = learner.start() if state is None else state
+        self._copied: Any = None
+        self._since: list[tuple[Any, float]] = []
+
+    def update(self, row: Any, kappa: float) -> None:
+        """Teach it; what fails leaves it as it was."""
+        if self._copied is None or len(self._since) >= getattr(self.learner, "replays", 1):
+            self._copied, self._since = copy.deepcopy(self.state), []
+        self._since.append((row, kappa))
+        self.n += 1
+        try:
+            self.learner.update(self.state, row, kappa)
+        except BaseException:
+            self.undo()
+            raise
+
+    def undo(self) -> None:
+        """Take the latest update back."""
+        self._since.pop()
+        self.n -= 1
+        self.state = copy.deepcopy(self._copied)
+        for row, kappa in self._since:
+            self.learner.update(self.state, row, kappa)
+
+    def keep(self) -> None:
+        """The latest update stays, so a copy that serves no later one is let go."""
+        if getattr(self.learner, "replays", 1) <= 1:
+            self._copied, self._since = None, []
+
+    def dump(self) -> bytes:
+        """The state as bytes: by the learner's own `dump`, else as JSON."""
+        dump = getattr(self.learner, "dump", None)
+        if dump is not None:
+            return bytes(dump(self.state))
+        try:
+            text = json.dumps(self.state).encode()
+            if json.loads(text) == self.state:
+                return text
+            why = "it comes back as something else"
+        except (TypeError, ValueError) as error:
+            why = str(error)
+        raise InvalidInput(f"a learner's state cannot be saved as JSON ({why}); give the learner `dump` and `load`")
+
+    @classmethod
+    def load(cls, learner: Any, data: bytes) -> "Taught":
+        """What was dumped."""
+        return cls(learner, getattr(learner, "load", json.loads)(data))
+
 
 # --------
 # Any model that learns one case after the other, of river or scikit-learn.
@@ -289,9 +386,12 @@ class MultiplicativeWeights(Described):
 class Model:
     """A model as a learner of which nothing is known; `model` makes one."""
 
-    def __init__(self, model: Any, columns: int | Sequence[str], *, pickled: bool = False) -> None:
+    replays = 64
+
+    def __init__(self, model: Any, columns: int | Sequence[str] | None = None, *, pickled: bool = False) -> None:
         self.model, self.columns, self.pickled = model, columns, pickled
-        self.n = inputs.integer(columns if isinstance(columns, int) else len(columns), "the number of columns", 1)
+        if columns is not None:
+            self.n = inputs.integer(columns if isinstance(columns, int) else len(columns), "the number of columns", 1)
         self.one_by_one = hasattr(model, "learn_one") and hasattr(model, "predict_one")
         if not self.one_by_one and not (hasattr(model, "partial_fit") and hasattr(model, "predict")):
             raise InvalidInput(f"a model needs learn_one and predict_one, or partial_fit and predict; got {model!r}")
@@ -300,32 +400,51 @@ class Model:
         return f"model({type(self.model).__name__})"
 
     def row(self, x: Any) -> Any:
-        """The numbers of a record, or a vector as it is."""
+        """The numbers of a record, a vector, or a whole record as it is."""
+        if self.columns is None:
+            return dict(x) if isinstance(x, Mapping) else [float(each) for each in x]
         return x if isinstance(self.columns, int) else [float(x[name]) for name in self.columns]
 
+    def at(self, row: Any, value: float) -> Any:
+        """A row with the value that is forecast, for a model that serves all values."""
+        return (row, value)
+
     def start(self) -> list[Any]:
-        """How many cases it has learned, and the model."""
-        return [0, copy.deepcopy(self.model)]
+        """How many cases it has learned, the model, and how many positions of a vector have been there."""
+        return [0, copy.deepcopy(self.model), 0]
 
-    def _features(self, row: Row) -> Any:
-        x = np.zeros(self.n)
-        x[row.indices] = row.values
+    def _features(self, row: Any, used: int) -> Any:
+        if isinstance(row, tuple) and not isinstance(row, Row):
+            x, value = self._features(row[0], used), row[1]
+            return {**x, "forecast": value} if self.one_by_one else np.append(x, value)[None, :]
+        if isinstance(row, Row):
+            x = np.zeros(self.n)
+            x[row.indices] = row.values
+            names: Any = self.columns
+            if isinstance(names, int):
+                names = range(min(max([used, *(row.indices[-1:] + 1).tolist()]), self.n))
+            x = x[: len(names)] if self.one_by_one else x
+        else:
+            x, names = row, range(len(row))
         if not self.one_by_one:
-            return x[None, :]
-        names = range(self.n) if isinstance(self.columns, int) else self.columns
-        return dict(zip(names, x.tolist(), strict=True))
+            return np.asarray(list(x.values()) if isinstance(x, dict) else x, dtype=np.float64)[None, :]
+        return x if isinstance(x, dict) else dict(zip(names, map(float, x), strict=True))
 
-    def predict(self, state: list[Any], row: Row) -> float:
+    def predict(self, state: list[Any], row: Any) -> float:
         """What it predicts, cut to [-1, 1]; 0 before it has learned anything."""
         if not state[0]:
             return 0.0
-        x = self._features(row)
-        said = state[1].predict_one(x) if self.one_by_one else np.ravel(state[1].predict(x))[0]
-        return min(max(float(said), -1.0), 1.0)
+        x = self._features(row, state[2])
+        said = float(state[1].predict_one(x) if self.one_by_one else np.ravel(state[1].predict(x))[0])
+        if math.isnan(said):
+            raise InvalidInput(f"{self!r} predicts {said!r}")
+        return min(max(said, -1.0), 1.0)
 
-    def update(self, state: list[Any], row: Row, kappa: float) -> None:
+    def update(self, state: list[Any], row: Any, kappa: float) -> None:
         """Learn one case."""
-        x = self._features(row)
+        if isinstance(row, Row) and row.indices.size:
+            state[2] = max(state[2], int(row.indices[-1]) + 1)
+        x = self._features(row, state[2])
         if self.one_by_one:
             state[1].learn_one(x, kappa)
         else:
@@ -352,19 +471,19 @@ class Model:
 
     def spec(self) -> Spec:
         """Its type and columns; the model itself is passed to `load` again."""
-        columns = self.columns if isinstance(self.columns, int) else list(self.columns)
+        columns = list(self.columns) if isinstance(self.columns, (list, tuple)) else self.columns
         return {"kind": "Model", "type": type(self.model).__qualname__, "columns": columns}
 
 
-def model(model: Any, columns: int | Sequence[str], *, pickled: bool = False) -> Model:
+def model(model: Any, columns: int | Sequence[str] | None = None, *, pickled: bool = False) -> Model:
     """A model of river or scikit-learn, for `Oracle`: what it could have said of the next error is gone.
 
     Parameters
     ----------
     model : object
         With `learn_one` and `predict_one`, or `partial_fit` and `predict`: a regressor.
-    columns : int or list of str
-        Length of the contexts, or the names of the numbers in a record.
+    columns : int or list of str, optional
+        Length of the contexts, or the names of the numbers in a record; by default it is given whole records.
     pickled : bool
         Whether states may be saved and read as pickles.
 

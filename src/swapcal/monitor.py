@@ -1,4 +1,4 @@
-"""The monitor: anytime-valid alarms for every group of a stream, in bounded memory."""
+"""The monitor: anytime-valid alarms for every group of a stream, in the order of its forecasts, in bounded memory."""
 
 import math
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from swapcal import inputs
 from swapcal.audits.audit import RoundReader, functions_of, property_of
 from swapcal.audits.sums import Constant
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.lifecycle import Order
 from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.sparse import sliced
 from swapcal.state import Packed, Saved, Shape, Stateful
@@ -233,12 +234,21 @@ class Monitor(Stateful):
     cluster : str, optional
         Column of x whose rows with the same value, one after the other, depend on each other, such as the day. Bets are
         then on the means of clusters, when they close. Where x has no names, give the ids to `update` as `clusters`.
+    settle : int, optional
+        Where rows have `rounds`: after so many further forecasts nobody waits for an outcome. None: always.
+    first : int
+        Where rows have `rounds`: the first that is judged; earlier ones are passed over.
 
     Notes
     -----
     A false alarm is one for a group and side that never had a bias beyond the tolerance in any row: s E[V | before] <=
-    eps. For clusters, "before" is before the cluster, and which rows are in a cluster may not depend on its outcomes.
-    Proofs are in `wealth.Ever` and `wealth.Every`; nothing else is assumed. `alpha` reports every group and side once;
+    eps. "Before" is all that was judged before, so rows must come in the order of their forecasts. Outcomes that come
+    in another order are not fair that way: where events are known sooner than their absence, all early outcomes are
+    events, and a right model looks far too low. Give such rows the numbers of their forecasts as `rounds`: an outcome
+    is then held until those of all earlier forecasts have come, were passed over by `skip`, or have had `settle`
+    forecasts to come. Whether an outcome never comes may not depend on what it is. For clusters, "before" is before the
+    cluster, and which rows are in a cluster may not depend on its outcomes. Proofs are in `Ever` and `Every`; nothing
+    else is assumed. `alpha` reports every group and side once;
     with `every`, evidence starts over after an alarm, which comes again while the bias lasts.
 
     With `alpha`, groups that are known when the monitor is made share the promise evenly; where the class can grow,
@@ -270,6 +280,8 @@ class Monitor(Stateful):
         alpha: float | None = None,
         every: float | None = None,
         cluster: str | None = None,
+        settle: int | None = None,
+        first: int = 0,
     ) -> None:
         self.property = property
         self.groups: Hypotheses = Constant() if groups is None else groups
@@ -290,13 +302,22 @@ class Monitor(Stateful):
         self._open = np.zeros((4, self.groups.n))
         self._open_rows = 0
         self._id: Any = None
+        # Outcomes that wait for those of earlier forecasts, and how many forecasts there are as far as is known.
+        self._order, self._first, self._issued = Order("forecast", settle, first), first, first
+
+    @property
+    def n_held(self) -> int:
+        """Outcomes that wait for those of earlier forecasts."""
+        return len(self._order)
 
     @property
     def n_rows(self) -> int:
         """Rows so far."""
         return self._n_rows + self._open_rows
 
-    def update(self, y: float, p: float, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
+    def update(
+        self, y: float, p: float, x: Any = None, *, clusters: Any = None, round: int | None = None
+    ) -> list[Alarm]:
         """Take in one row, and return the alarms that it gives.
 
         Parameters
@@ -309,6 +330,8 @@ class Monitor(Stateful):
             The case.
         clusters : optional
             Id of the row's cluster, if it is not in x.
+        round : int, optional
+            The number of the row's forecast, where outcomes come in another order than forecasts.
 
         Returns
         -------
@@ -317,12 +340,14 @@ class Monitor(Stateful):
         """
         functions, _, v, row, _ = self._reader.one(y, p, x)
         rows = Rows(np.array([0, len(row.indices)]), row.indices, row.values)
+        if round is not None:
+            return self._in_turn(np.array([v]), rows, [round])
         if self.cluster is None:
             return self.step(wagers_of_rows(np.array([v]), rows, functions.n, self._eps))
         return self._clustered(np.array([v]), rows, [self._cluster_of(x) if clusters is None else clusters])
 
-    def update_many(self, y: Any, p: Any, x: Any = None, *, clusters: Any = None) -> list[Alarm]:
-        """Take in many rows, in their order, and return the alarms; `clusters` are ids, one a row.
+    def update_many(self, y: Any, p: Any, x: Any = None, *, clusters: Any = None, rounds: Any = None) -> list[Alarm]:
+        """Take in many rows, in their order or in that of their `rounds`, and return the alarms.
 
         Parameters
         ----------
@@ -332,6 +357,8 @@ class Monitor(Stateful):
             The cases.
         clusters : sequence, optional
             Ids of clusters, if they are not in x.
+        rounds : sequence of int, optional
+            The numbers of the rows' forecasts, where outcomes come in another order than forecasts.
 
         Returns
         -------
@@ -339,8 +366,40 @@ class Monitor(Stateful):
             In the order in which they came.
         """
         v, rows = self._read(y, p, x)
+        if rounds is not None:
+            return self._in_turn(v, rows, [int(number) for number in rounds])
         if self.cluster is not None:
             return self._clustered(v, rows, list(self._cluster_of(x) if clusters is None else clusters))
+        return self._judged(v, rows)
+
+    def skip(self, round: int) -> list[Alarm]:
+        """The outcome of this forecast will not come, which does not depend on what it is; alarms as of `update`."""
+        self._order.skip(round)
+        self._issued = max(self._issued, round + 1)
+        return self._due()
+
+    def _in_turn(self, v: Float64Array, rows: Rows, rounds: list[int]) -> list[Alarm]:
+        """Hold rows until those of earlier forecasts have come, and judge those whose turn it is."""
+        if self.cluster is not None:
+            raise InvalidInput("a monitor with clusters takes rows in their order, without rounds")
+        if len(rounds) != len(v):
+            raise InvalidInput(f"rounds must name the forecast of each of {len(v)} rows; got {len(rounds)}")
+        for t, number in enumerate(rounds):
+            part = slice(int(rows.indptr[t]), int(rows.indptr[t + 1]))
+            if number >= max(self._first, self._order.front):
+                self._order.add(number, float(v[t]), ticket=(rows.indices[part], rows.values[part]))
+        self._issued = max([self._issued, *(number + 1 for number in rounds)])
+        return self._due()
+
+    def _due(self) -> list[Alarm]:
+        due = self._order.due(self._issued)
+        if not due:
+            return []
+        indices, values = (np.concatenate([one.ticket[k] for one in due]) for k in (0, 1))
+        indptr = np.cumsum([0, *(len(one.ticket[0]) for one in due)])
+        return self._judged(np.array([one.y for one in due]), Rows(indptr, indices, values))
+
+    def _judged(self, v: Float64Array, rows: Rows) -> list[Alarm]:
         alarms = []
         for start in range(0, len(v), BATCH):
             stop = min(start + BATCH, len(v))
@@ -427,7 +486,10 @@ class Monitor(Stateful):
             "n_known": self._n_known,
             "rows": [self._n_rows, self._open_rows],
             "cluster_id": self._id,
+            "order": [self._first, self._issued, self._order.front, sorted(self._order.gone), self._order.settle],
         }
+        held = [one for _, one in sorted(self._order.known.items())]
+        plain["held"] = [[one.round, one.y, one.ticket[0].tolist(), one.ticket[1].tolist()] for one in held]
         return Saved(plain, {name: array.astype(np.float64, copy=False) for name, array in self._arrays().items()})
 
     @classmethod
@@ -441,6 +503,8 @@ class Monitor(Stateful):
         arrays = packed.arrays({**shapes, "log_wealth": wealth, "open": Shape((4, n))})
         functions = functions_of(plain["groups"], groups)
         settings = {name: plain[name] for name in ("tolerance", "alpha", "every", "cluster")}
+        first, issued, front, gone, settle = plain["order"]
+        settings |= {"first": first, "settle": settle}
         monitor = cls(property_of(plain["property"], property), functions, **settings)
         n_known, counts, cluster_id = plain["n_known"], plain["rows"], plain["cluster_id"]
         whole = all(type(each) is int and 0 <= each < 1 << 62 for each in (n_known, *counts)) and len(counts) == 2
@@ -451,6 +515,15 @@ class Monitor(Stateful):
         for name, array in monitor._arrays().items():
             array[...] = arrays[name]
         (monitor._n_rows, monitor._open_rows), monitor._id = counts, cluster_id
+        monitor._issued, monitor._order.front, monitor._order.gone = issued, front, set(gone)
+        for number, v, indices, values in plain["held"]:
+            if not all(0 <= j < n for j in indices) or len(indices) != len(values):
+                raise StateFileError(
+                    "this saved state is damaged: an outcome that is held has groups that are not there"
+                )
+            monitor._order.add(
+                number, v, ticket=(np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64))
+            )
         return monitor
 
     def _arrays(self) -> dict[str, Any]:

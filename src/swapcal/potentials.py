@@ -73,9 +73,10 @@ class AdaNormalHedge(_Separate):
         return s * s / (3.0 * np.maximum(c, np.finfo(np.float64).tiny))
 
     def bound(self, tally: Tally, r: float, delta: float) -> float:
-        """Theorem A' with mass 5/2 + 3/2 ln(1 + T) and |s| <= sqrt(3 c ln M)."""
-        mass = 2.5 + 1.5 * math.log1p(tally.n_rounds / tally.n_values)
-        return exponential(tally, mass, lambda c, log_mass: np.sqrt(3.0 * c * log_mass), r, delta)
+        """Theorem A', scale-free: mass 5/2 + 3/2 (ln(1 + 2^J T) + J) with J doublings, and |s| <= sqrt(3 b c ln M)."""
+        grown = math.log1p(2.0**tally.doublings * tally.n_rounds / tally.n_values)
+        mass = 2.5 + 1.5 * (grown + tally.doublings)
+        return exponential(tally, mass, lambda c, log_mass: np.sqrt(3.0 * tally.scale * c * log_mass), r, delta)
 
     def excess(self, s: Float64Array, c: Float64Array) -> Float64Array:
         """By how much the potential of a function, both signs together, exceeds the least it can be with spread c."""
@@ -87,6 +88,10 @@ class AdaNormalHedge(_Separate):
         """The largest |s| whose `excess` with spread c is at most e."""
         largest: Float64Array = np.sqrt(3.0 * c * np.log1p(e))
         return largest
+
+    def most(self, c: Float64Array, n: Float64Array) -> Float64Array:
+        """What |s| cannot exceed in n rounds: the sum of |g|."""
+        return c
 
 
 # --------
@@ -204,6 +209,10 @@ class Exponential(_Separate):
         least: Float64Array = np.min(alone, axis=0)
         return least
 
+    def most(self, c: Float64Array, n: Float64Array) -> Float64Array:
+        """What |s| cannot exceed in n rounds: the root of n times the sum of squares."""
+        return np.sqrt(n * c)
+
 
 # --------
 # The p-norm potential: theorem B for a finite class, polynomial instead of exponential.
@@ -300,6 +309,14 @@ class PNorm(Described):
         return quadratic(tally, self.exponent - 1.0, self.radius(tally.n_functions), r, delta)
 
 
+@dataclass(frozen=True, slots=True)
+class Quadratic(Described):
+    """||S||^2 / n in each bin, for `Linear` alone: theorem B, whose number ahead of a run is the sharper one.
+
+    No hint is trusted, as a quadratic potential leaves no room for that. It weighs no function by itself.
+    """
+
+
 # --------
 # The role of a potential, and how one is rebuilt from plain data.
 
@@ -353,7 +370,7 @@ def from_spec(spec: Spec) -> Potential:
     >>> from_spec(Exponential(n_rates=4).spec())
     Exponential(n_rates=4)
     """
-    kinds = {kind.__name__: kind for kind in (AdaNormalHedge, Exponential, PNorm, Squint)}
+    kinds = {kind.__name__: kind for kind in (AdaNormalHedge, Exponential, PNorm, Quadratic, Squint)}
     potential: Potential = rebuilt(spec, kinds, "potential", "hypotheses=")
     return potential
 

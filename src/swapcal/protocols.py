@@ -1,6 +1,6 @@
 """The roles that parts play for each other. Parts meet only here: nobody inherits, everybody can be replaced."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -107,6 +107,8 @@ class Tally:
     how much more the draws could have added to the potential than they have, and `reserved` the part of the drift that
     is. Where something else was shown, `shown` are the visits of what was shown, and `rounding` leads from the evidence
     to it. Ahead of a run `sizes` are the largest |V| that evidence of each value can have; 1 where they are None.
+    Where learners answer, `reach` makes of the deviations of some values what their error is at most.
+    `scale` is what no |V| of the evidence has exceeded, and `doublings` how often that was doubled.
     """
 
     n_values: int
@@ -121,6 +123,9 @@ class Tally:
     luck: float | None = None
     reserved: float = 0.0
     sizes: Float64Array | None = None
+    reach: Callable[[Float64Array, Any], Float64Array] | None = None
+    scale: float = 1.0
+    doublings: float = 0.0
 
 
 class Evidence(Protocol):

@@ -1,5 +1,6 @@
 """Rows of non-zero entries: read from whatever holds contexts, taken, sliced, joined and weighed."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,6 +14,10 @@ from swapcal.typing import Float64Array, IntArray
 
 # --------
 # Many contexts at once: how many there are, one by one, and with weights.
+
+
+# Sums of squares between these have neither lost an entry's digits nor overflowed.
+_SMALL, _LARGE = 1e-200, 1e200
 
 
 class CompressedRows(NamedTuple):
@@ -99,6 +104,76 @@ def weighted(hypotheses: Hypotheses, X: Any, weights: Any, n_rows: int) -> Any:
 
 # --------
 # Some of many contexts: a run of them, or chosen ones.
+
+
+def gathered(rows: Sequence[Row]) -> Rows:
+    """Single rows, together.
+
+    Examples
+    --------
+    >>> gathered([Row(np.array([1]), np.array([0.5])), Row(np.array([0, 2]), np.array([1.0, 1.0]))]).indptr
+    array([0, 1, 3])
+    """
+    indptr = np.cumsum([0, *(len(one.indices) for one in rows)])
+    indices = np.concatenate([np.zeros(0, dtype=np.int64), *(one.indices for one in rows)])
+    return Rows(indptr, indices, np.concatenate([np.zeros(0), *(one.values for one in rows)]))
+
+
+def of_rows(hypotheses: Hypotheses, X: Any, n_rows: int) -> Rows:
+    """Many contexts, read one by one."""
+    try:
+        contexts = cases(hypotheses, X, n_rows)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the contexts must be a table or a list, one for each round: {error}") from error
+    if len(contexts) != n_rows:
+        raise InvalidInput(f"these are {len(contexts)} contexts and must be {n_rows}")
+    return gathered([hypotheses.row(x) for x in contexts])
+
+
+def parted(row: Row, hidden: tuple[int, int]) -> tuple[Row, Row]:
+    """The entries of a row that are not `hidden`, which close up; and those that are, from position 0 on.
+
+    Examples
+    --------
+    >>> known, own = parted(Row(np.array([0, 2, 7]), np.array([1.0, 2.0, 3.0])), (1, 5))
+    >>> known.indices, own.indices
+    (array([0, 3]), array([1]))
+    """
+    begin, end = np.searchsorted(row.indices, hidden).tolist()
+    indices = np.concatenate([row.indices[:begin], row.indices[end:] - (hidden[1] - hidden[0])])
+    known = Row(indices, np.concatenate([row.values[:begin], row.values[end:]]))
+    return known, Row(row.indices[begin:end] - hidden[0], row.values[begin:end])
+
+
+def into_ball(values: Float64Array, radius: float) -> Float64Array:
+    """The entries over the radius, or over their length where that is larger.
+
+    Examples
+    --------
+    >>> into_ball(np.array([3.0, 4.0]), 1.0)
+    array([0.6, 0.8])
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        squares = float((values * values).cumsum()[-1]) if len(values) else 0.0
+    if _SMALL < squares < _LARGE:
+        return values / max(math.sqrt(squares), radius)
+    # Squares that overflow or vanish: the entries are first divided by the largest.
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest == 0.0:
+        return values
+    shares = values / largest
+    length = math.sqrt(float((shares * shares).cumsum()[-1]))
+    return shares / length if largest * length > radius else values / radius
+
+
+def expect_signed_shares(values: Float64Array) -> None:
+    """Refuse values of a function of a finite class outside [-1, 1]."""
+    if values.size and (values.max() > 1.0 or values.min() < -1.0):
+        worst = values[np.argmax(np.abs(values))]
+        raise InvalidInput(
+            f"a function of a finite class has the value {worst:g}, "
+            "outside [-1, 1]; divide the column by its largest magnitude"
+        )
 
 
 def sliced(rows: Rows, start: int, end: int) -> Rows:
@@ -197,6 +272,10 @@ def as_case(x: Any) -> Mapping[str, Any] | None:
     return x if isinstance(x, Mapping) else None
 
 
+# Stands for the value of a column that a case does not have.
+ABSENT = object()
+
+
 class CaseColumns:
     """Some columns of cases, one case after the other, without the mapping that each of them could be.
 
@@ -211,34 +290,34 @@ class CaseColumns:
         self._seen: tuple[Any, list[int]] = (None, [])
 
     def of(self, x: Any) -> list[Any] | None:
-        """The values of the columns, None for one that the case does not have; None for what is no case.
+        """The values of the columns, `ABSENT` for one that the case does not have; None for what is no case.
 
         Examples
         --------
-        >>> CaseColumns(("age", "sex")).of({"sex": "f"})
+        >>> CaseColumns(("age", "sex")).of({"sex": "f", "age": None})
         [None, 'f']
         """
         kind = type(x)
         if kind is dict:
-            return [x.get(name) for name in self.columns]
+            return [x.get(name, ABSENT) for name in self.columns]
         if hasattr(kind, "_fields"):
-            return [getattr(x, name, None) for name in self.columns]
+            return [getattr(x, name, ABSENT) for name in self.columns]
         if hasattr(kind, "iloc") and x.ndim == 1:
             return self._from_pandas(x)
         if hasattr(kind, "to_dicts") and len(x) == 1:
             names, row = x.columns, x.row(0)
-            return [row[names.index(name)] if name in names else None for name in self.columns]
+            return [row[names.index(name)] if name in names else ABSENT for name in self.columns]
         case = as_case(x)
-        return None if case is None else [case.get(name) for name in self.columns]
+        return None if case is None else [case.get(name, ABSENT) for name in self.columns]
 
     def _from_pandas(self, row: Any) -> list[Any]:
         index, (seen, places) = row.index, self._seen
         if not index.is_(seen):  # every row has a view of the frame's columns
             names = {name: place for place, name in enumerate(index.tolist())}
-            # Behind the last value stands one None, for columns that are not there.
+            # Behind the last value stands `ABSENT`, for columns that are not there.
             places = [names.get(name, -1) for name in self.columns]
             self._seen = index, places
-        values = [*row.tolist(), None]
+        values = [*row.tolist(), ABSENT]
         return [values[place] for place in places]
 
 
@@ -346,8 +425,8 @@ def read_rows(X: Any, n: int, n_rows: int) -> Rows:
     return Rows(indptr, indices.astype(np.int64), values[where, indices])
 
 
-def checked_rows(rows: Rows, n: int, n_rows: int) -> Rows:
-    """`n_rows` rows of a context of length `n` that were read before: positions that increase, values in [-1, 1]."""
+def checked_rows(rows: Rows, n: int, n_rows: int, largest: float = 1.0) -> Rows:
+    """`n_rows` rows of a context of length `n` that were read before: positions that increase, values no larger."""
     ends, indices, values = rows
     if len(ends) != n_rows + 1:
         raise InvalidInput(f"these are {len(ends) - 1} rows and must be {n_rows}")
@@ -358,7 +437,7 @@ def checked_rows(rows: Rows, n: int, n_rows: int) -> Rows:
         inner = ends[(ends > 0) & (ends < len(indices))]
         rises[inner - 1] = True
         sound = bool(rises.all()) and 0 <= indices.min() <= indices.max() < n
-        sound = sound and bool(np.abs(values).max() <= 1.0)
+        sound = sound and bool(np.abs(values).max() <= largest)
     if not sound:
         raise InvalidInput(f"these rows are not those of a class with {n} functions; read the records again with rows")
     return rows

@@ -23,25 +23,10 @@ def test_too_few_terms_claim_nothing() -> None:
     one = np.ones(1)
     for found in (
         Terms(99 * one, 50 * one, 60 * one, 99 * one).bias(0.05),
-        Terms(29 * one, 50 * one, 60 * one, 99 * one, clusters=True).bias(0.05),
+        Terms(19 * one, 50 * one, 60 * one, 99 * one, clusters=True).bias(0.05),
         Terms(0 * one, 0 * one, 0 * one, 0 * one).bias(0.05),
     ):
         assert (found.low[0], found.high[0]) == (-1.0, 1.0)
-    evidence = Terms(99 * one, 90 * one, 90 * one, 99 * one).evidence(0.05)
-    assert (evidence.too_high[0], evidence.too_low[0]) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize("tolerance", [0.0, 0.02])
-def test_intervals_leave_out_what_the_evidence_refutes(tolerance: float) -> None:
-    rng = np.random.default_rng(1)
-    m = np.floor(10 ** rng.uniform(2, 4, 400))
-    s = rng.normal(size=400) * 1.5 * np.sqrt(m)
-    q = 0.25 * m + s**2 / m
-    terms = Terms(m, s, q, m)
-    found, evidence = terms.bias(0.01), terms.evidence(0.01, tolerance)
-    assert np.array_equal(found.low > tolerance, evidence.too_high > math.log(100))
-    assert np.array_equal(found.high < -tolerance, evidence.too_low > math.log(100))
-    assert np.count_nonzero(found.low > tolerance) > 10
 
 
 def left_when_worst(x: Float64Array, delta: float, usual: float = 0.0) -> float:

@@ -30,9 +30,9 @@ def said(seed: int, bias: float) -> Result:
 
 
 def test_the_verdict_itself_on_one_file_of_each_kind() -> None:
-    assert said(0, 0.0).verdict.kind == "fine"
+    assert said(0, 0.0).verdict.kind == "CALIBRATED"
     named = said(1, 0.1).verdict
-    assert named.kind == "recalibrate"
+    assert named.kind == "BIASED"
     assert "c0=v7" in named.headline
 
 
@@ -40,6 +40,6 @@ def test_the_verdict_itself_on_one_file_of_each_kind() -> None:
 def test_verdicts_of_whole_audits() -> None:
     fair, biased = part(200, 60), part(50, 15)
     kinds = [said(3000 + seed, 0.0).verdict.kind for seed in range(fair)]
-    assert sum(kind != "fine" for kind in kinds) <= 0.05 * fair
+    assert sum(kind != "CALIBRATED" for kind in kinds) <= 0.05 * fair
     named = ["c0=v7" in said(4000 + seed, 0.06).verdict.headline for seed in range(biased)]
     assert sum(named) >= 0.8 * biased

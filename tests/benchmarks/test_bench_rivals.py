@@ -83,7 +83,10 @@ def test_rows_and_reasons() -> None:
     assert len(lines) == len(results) == (5 * 4 + 2 + 6 * 4 + 2) * 2
     first = next(each for each in lines if each["method"] == "swapcal" and each["stream"] == "greedy")
     assert first["excess"] == ""
-    assert float(first["smcal"]) >= float(first["mcal"]) >= float(first["cal"]) > 0.0
+    swap, over_functions, plain = (float(first[name]) for name in ("smcal", "mcal", "cal"))
+    # Equal but for the order in which they are added up where one function is the worst at every value.
+    assert swap * (1.0 + 1e-12) >= over_functions
+    assert over_functions * (1.0 + 1e-12) >= plain > 0.0
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def recalibrated(learn: bool, polars: bool) -> Played:
         import polars as pl
 
         table = pl.DataFrame(table.to_dict("list"))
-    out = sc.recalibrate(table, y="y", hint="score", groups=["team", "x > 0"], learn=learn, seed=4)
+    out = sc.recalibrate(table, "y", "score", "team,x > 0", learn=learn, seed=4).frame
     return Played(numbers(out["forecast"].to_numpy()))
 
 

@@ -89,7 +89,7 @@ def test_what_is_no_event_is_refused() -> None:
         with pytest.raises(sc.InvalidInput):
             Decisions.parsed(wrong)
     decisions = Decisions.parsed("1:5")
-    for y, p in (([0.5], [0.5]), ([1.0], [1.5]), ([1.0], [np.nan]), ([1.0, 0.0], [0.5])):
+    for y, p in (([-0.5], [0.5]), ([1.0], [1.5]), ([1.0], [np.nan]), ([1.0, 0.0], [0.5])):
         with pytest.raises(sc.InvalidInput):
             decisions.update_many(y, p)
     for utility in ([], [[1.0]], [[np.inf, 0.0]], "abc"):

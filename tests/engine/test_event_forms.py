@@ -63,7 +63,8 @@ def test_rows_of_frames_are_the_records_they_hold() -> None:
         (lambda t: without[t], lambda t: frame[["age"]].iloc[t]),
     ]
     plain, framed = (
-        sc.Forecaster(sc.Probability(), sc.Groups(["team", "age >= 40"], rare=2), seed=1) for _ in range(2)
+        sc.Forecaster(sc.Probability(), sc.Groups(["team", "age >= 40"], rare=2, absent="missing"), seed=1)
+        for _ in range(2)
     )
     for t in range(300):
         plainly, framed_as = forms[t % len(forms)]

@@ -2,6 +2,7 @@
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from swapcal.properties import Mean, Probability, Quantile
 from swapcal.protocols import Elicitable
 from swapcal.simulate.adversaries import AntiHint, Arena, Far, Greedy, ball, play, rounds, signed
 from swapcal.simulate.streams import drifting
+from swapcal.typing import Float64Array
 
 HINTS = (None, "constant", "alternating", "random")
 
@@ -54,8 +56,12 @@ def test_no_label_gains_in_expectation(hypotheses: str, hints: str | None) -> No
     look = WeightedGain()
     for sought, strategy in zip(("mean", "quantile", "expectile", "moment"), STRATEGIES, strict=False):
         rules = {"trust": 0.0, "protect": "nothing"}
-        forecaster, adversary = game(sought, hypotheses, strategy, 250, seed=7, hints=hints, **rules)
-        play(Watched(forecaster, look), adversary, 250)
+        # Where values are added as rounds go by, forecasts without a hint seldom come to an end of the range.
+        for bins, n_rounds in ((None, 250), (2, 50)):
+            forecaster, adversary = game(
+                sought, hypotheses, strategy, n_rounds, seed=7, hints=hints, bins=bins, **rules
+            )
+            play(Watched(forecaster, look), adversary, n_rounds)
     assert look.seen["pair"] > 100
     assert min(look.seen["zero"], look.seen["low"] + look.seen["high"]) > 0
     # A hint that becomes a value has no evidence against it, so none needs to be trusted.
@@ -137,6 +143,62 @@ def test_the_additive_terms_of_adanormalhedge_sum_to_its_mass() -> None:
         assert 1.5 * np.sum(g / (before + 1.0)) <= 1.5 * (1.0 + math.log1p(len(g)))
 
 
+def test_the_scale_free_terms_sum_to_its_mass() -> None:
+    """With b doubled where |g| exceeds it: 3/2 (1 + J + ln(1 + 2^J T)) over J doublings since the first gain."""
+    rng = np.random.default_rng(1)
+    for _ in range(some(200)):
+        grown = np.cumsum(rng.random(400) < rng.choice([0.0, 0.01, 0.1]))
+        g = rng.random(400) ** rng.choice([0.0, 1.0, 6.0]) * 2.0 ** np.minimum(grown, 20) * 2.0**-20
+        b = np.maximum(2.0 ** np.ceil(np.log2(np.maximum.accumulate(g))), 2.0**-20)
+        before = np.concatenate([[0.0], np.cumsum(g)[:-1]])
+        doublings = math.log2(b[-1] / b[0])
+        terms = 1.5 * np.sum(g / (before + b))
+        assert terms <= 1.5 * (1.0 + doublings + math.log1p(2.0**doublings * len(g)))
+
+
+def test_a_larger_size_of_v_never_raises_the_potential() -> None:
+    """And in units of b a gain of at most b raises it by no more than w g / b + 3 |g| / 2 (c + b)."""
+    rng = np.random.default_rng(2)
+    b = 2.0 ** rng.integers(-6, 3, 20_000)
+    c = b * rng.random(20_000) * 300.0
+    s = c * rng.uniform(-1.0, 1.0, 20_000)
+    g = b * rng.uniform(-1.0, 1.0, 20_000)
+
+    def psi(sums: Float64Array, spreads: Float64Array) -> Float64Array:
+        return np.exp(np.maximum(sums, 0.0) ** 2 / np.maximum(3.0 * spreads, 1e-300))
+
+    assert np.all(psi(s / (2.0 * b), c / (2.0 * b)) <= psi(s / b, c / b))
+    potential = AdaNormalHedge()
+    # Both signs at once, as the weights are.
+    before, after = (psi(x, y) + psi(-x, y) for x, y in ((s / b, c / b), ((s + g) / b, (c + np.abs(g)) / b)))
+    most = before + potential.weights(s / b, c / b) * g / b + 3.0 * np.abs(g) / (c + b)
+    assert np.all(after <= most * (1.0 + 1e-9))
+
+
+@pytest.mark.parametrize("delay", [0, 7])
+def test_the_promise_holds_while_the_size_of_v_doubles(delay: int) -> None:
+    """Labels that spread by a factor of two every 40 rounds: loud rounds, some of whose outcomes are late."""
+    rng = np.random.default_rng(delay)
+    forecaster = Forecaster(Mean(), Finite(3), seed=4, protect="nothing")
+    waiting: list[tuple[Any, float]] = []
+    for t in range(400):
+        x = rng.integers(0, 2, 3).astype(float)
+        spread = 2.0 ** (t // 40 - 11)
+        hint = 0.5 + 0.1 * spread
+        forecast = forecaster.predict(x, hint if t % 3 else None)
+        waiting.append((forecast, 0.5 + spread * float(np.sign(float(forecast) - 0.5) * rng.random())))
+        if len(waiting) > delay:
+            forecaster.update(*waiting.pop(int(rng.integers(len(waiting)))))
+        if forecaster.n_rounds:
+            assert forecaster.error(said=True) <= forecaster.guarantee(0.05, said=True)
+    scale = forecaster.state.scale
+    assert scale.now == 0.25 if delay else scale.now >= 0.125
+    assert scale.n >= 5
+    twin = Forecaster.from_bytes(forecaster.to_bytes())
+    assert twin.state.scale.arrays()["since"].tolist() == scale.arrays()["since"].tolist()
+    assert float(twin.predict([1.0, 1.0, 0.0])) == float(forecaster.predict([1.0, 1.0, 0.0]))
+
+
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(400)
 ETA, ETA_WEIGHTS = (NODES + 1.0) / 4.0, WEIGHTS / 4.0
 
@@ -170,7 +232,7 @@ def test_the_error_stays_below_the_guarantee(sought: str, hypotheses: str, strat
         forecaster, adversary = game(sought, hypotheses, strategy, n_rounds, seed=seed, hints=hints)
         for t, _ in enumerate(rounds(forecaster, adversary, n_rounds), start=1):
             if t in (10, 100, 400, n_rounds):
-                assert forecaster.error() <= forecaster.guarantee(0.05)
+                assert forecaster.error() <= forecaster.guarantee(0.05) * (1.0 + 1e-12)
         # Asked for at the end, because only then the forecaster knows whether hints and their level sets count.
         assert forecaster.error() <= forecaster.guarantee(0.05, n_rounds=n_rounds)
 

@@ -242,3 +242,20 @@ def test_a_plan_that_cannot_be_is_refused_by_the_kernel() -> None:
         plan = Schedule(np.array([code]), ends, np.ones(N, dtype=np.uint8), np.full(N, np.nan))
         with pytest.raises((ValueError, RuntimeError), match=r"before its forecast|no such round"):
             play_alone(forecaster._round, Chunk(rows, y, p, None, np.empty(N), plan))
+
+
+@pytest.mark.parametrize("delay", [0, 500])
+@pytest.mark.parametrize("target", [sc.Probability(), sc.Mean(high=1e4), sc.Quantile(0.9), sc.Expectile(0.8)], ids=repr)
+def test_without_a_hint_forecasts_start_from_the_first_outcomes_known(target: Any, delay: int) -> None:
+    """Not from the middle of the range: all outcomes lie at its lower end, and one delay is all that they need."""
+    rng, n = np.random.default_rng(3), 3_000
+    y = (rng.random(n) < 0.004).astype(float) if isinstance(target, sc.Probability) else 0.01 * rng.random(n)
+    forecaster = sc.Forecaster(target, sc.Finite(1), seed=1)
+    forecasts = forecaster.run(np.ones((n, 1)), y, known=None if not delay else np.arange(n) + float(delay))
+    for rows in (slice(delay + 200, delay + 700), slice(delay + 200, n)):
+        assert 0.5 * target.value(y) <= forecasts[rows].mean() <= 2.5 * target.value(y)
+    known = y[: forecaster.n_rounds]
+    if isinstance(target, sc.Probability):
+        assert forecaster.state.origin == pytest.approx((0.5 + known.sum()) / (1.0 + len(known)))
+    else:
+        assert forecaster.state.origin == pytest.approx(target.value(known), rel=0.01)

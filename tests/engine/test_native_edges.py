@@ -181,7 +181,7 @@ def test_odd_arrays_are_read_or_refused_alike(name: str, form: str) -> None:
 # What the kernels refuse: anything that would reach beyond an array
 
 
-LEARNED = (0, 0.125, 0.125, "zero", 0.0, 0.1, 0.1, 0.1, 0.1)
+LEARNED = (0, 0.125, 0.125, "zero", 0.0, 0.1, 0.1, 0.1, 0.1, 0.0)
 """Slot, the other value, where evidence is taken, how it was found, Phi, and four values of V."""
 
 

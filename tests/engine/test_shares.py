@@ -23,6 +23,8 @@ PROPERTIES: dict[str, Any] = {
     "expectile": sc.Expectile(0.2),
     "moment": sc.Moment(2, high=2.0),
     "own": sc.Property(lambda p, y: np.tanh(3.0 * (p - y)), lipschitz=3.0),
+    # At both ends of the labels V is small, and in between it is not.
+    "wave": sc.Property(lambda p, y: 0.5 * (p - 0.5 - 0.1 * np.sin(2.0 * np.pi * y)), lipschitz=0.5, name="wave"),
 }
 BACKENDS = ("native", "python") if kernels.native else ("python",)
 
@@ -276,6 +278,24 @@ def test_what_is_forgotten_costs_nothing() -> None:
         forecaster.forget(made[1])
 
 
+@pytest.mark.parametrize(
+    "v", [lambda p, y: 0.5 * (p - 0.5 - 0.25 * np.sin(2.0 * np.pi * y)), lambda p, y: np.sin(2.5 * (p - y))]
+)
+def test_losses_and_the_worst_outcome_of_a_v_that_is_monotone_in_nothing(v: Any) -> None:
+    """The loss was taken for half of (p - y) V, below 0 or ten times too large; the worst for that of an end."""
+    losses, labels = Losses(sc.Property(v, name="odd")), np.linspace(0.0, 1.0, 401)
+    fine = np.linspace(0.0, 1.0, 20_001)
+    for p, base in ((0.55, 0.5), (0.2, 0.9), (0.5, 0.45)):
+        for y in labels[::20].tolist():
+            heights = np.cumsum(v(fine, y)) * (fine[1] - fine[0])
+            at_p, at_base = (float(np.interp(q, fine, heights)) for q in (p, base))
+            assert losses.loss(p, y) == pytest.approx(at_p - min(heights.min(), 0.0), abs=2e-4)
+            assert losses.over(p, base, y) >= at_p - at_base - 2e-4
+            for d in (-0.1, 0.1):
+                assert max(np.sign(d) * v(base, y), 0.0) <= losses.steepest(base, d) + 2e-3
+    assert losses.steepest(0.5, 0.1) > 0.1
+
+
 # Promise 1: for every sequence of outcomes and delays
 
 
@@ -284,7 +304,7 @@ class Watched:
 
     def __init__(self, forecaster: sc.Forecaster) -> None:
         self.forecaster = forecaster
-        self.losses = NaiveShare(forecaster.property)
+        self.losses = NaiveShare(forecaster.property, exact=True)
         self.rounds: list[tuple[tuple[float, float], ...]] = []
         self.costs: list[tuple[tuple[float, float], ...]] = []
         """For each rung, the loss of the base, and that of what is shown over it."""
@@ -340,7 +360,7 @@ def adversarial(world: str, name: str, seed: int, n: int, **options: Any) -> Wat
     for t in range(n):
         unit = float(np.clip(0.4 + 0.2 * np.sin(t / 200.0) + 0.05 * rng.normal(), 0.0, 1.0))
         # A V of the user's own is asked inside the range alone, so its base is moved there.
-        unit = unit - 0.6 if world == "beyond the range" and name != "own" and t > 500 and t % 3 else unit
+        unit = unit - 0.6 if world == "beyond the range" and name not in ("own", "wave") and t > 500 and t % 3 else unit
         # What is said is seen to be better for a while; then the world does as it likes.
         shift = 0.25 * (-1.0 if world == "turning" and t // 700 % 2 else 1.0)
         chance = float(np.clip(unit + shift, 0.0, 1.0))

@@ -70,6 +70,44 @@ def test_rare_events(n_rounds: int) -> None:
     assert log_loss(p, y) <= 1.005 * log_loss(truth, y)
 
 
+def test_rare_events_without_a_hint_are_neither_missed_nor_feared() -> None:
+    """Before the first events a ladder towards 0 is climbed at a fifth of an outcome in so many rounds."""
+    ratios = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(20_000) < 0.001).astype(float)
+        forecaster = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=seed)
+        ratios.append(float(np.mean(forecaster.run(np.ones((20_000, 1)), y))) / 0.001)
+    assert 0.9 <= np.mean(ratios) <= 1.3
+
+
+def test_evidence_is_weighed_in_units_of_v() -> None:
+    """A thousandth of the gains in a thousandth of the size: the same weights, and the same level, to the last bit."""
+    both = [sc.Finite(2).start(4) for _ in range(2)]
+    row = sc.Finite(2).row([1.0, 0.5])
+    for evidence, size in zip(both, (1.0, 2.0**-10), strict=True):
+        for v in (0.5, -0.25, 0.75, 0.125):
+            evidence.record(1, row, v * size)
+        evidence.measure(size)
+    assert both[0].phi(1, row) == both[1].phi(1, row) != 0.0
+    assert both[0].level(1, row) == both[1].level(1, row) > 0.0
+
+
+def test_a_right_hint_of_little_noise_makes_few_values() -> None:
+    """Where rounding costs next to nothing of the hint's loss, a gap is left as it is; where it is dear, it is cut."""
+    numbers = []
+    for noise in (0.3, 0.003):
+        rng = np.random.default_rng(5)
+        truth = 0.2 + 0.6 * rng.random(30_000)
+        y = np.clip(truth + noise * rng.uniform(-0.5, 0.5, 30_000), 0.0, 1.0)
+        forecaster = sc.Forecaster(sc.Mean(), sc.Finite(1), seed=1)
+        forecaster.run(np.ones((30_000, 1)), y, truth)
+        numbers.append(len(forecaster.values))
+    # As many as 67 and 389 without regard to what rounding costs.
+    assert numbers[0] <= 58
+    assert numbers[1] >= 385
+
+
 @pytest.mark.parametrize("n_rounds", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_quiet_labels(n_rounds: int) -> None:
     """Noise of 0.5 % of the range around a good hint: values come as near as the noise is small."""

@@ -1,9 +1,12 @@
 """Games for the tests of guarantees and rates: who plays against whom, for what."""
 
+import math
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle, islice, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +17,7 @@ from swapcal.engine.theorems import most_luck
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
+from swapcal.intervals import Quantiles
 from swapcal.potentials import Exponential, PNorm, Squint
 from swapcal.properties import Expectile, Log, Mean, Moment, Probability, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
@@ -226,7 +230,156 @@ def attacked(n_runs: int, n_rounds: int, *, every: int) -> tuple[int, float]:
     return failures, closest
 
 
+# --------
+# Every promise that is printed, against somebody who knows the code: what was promised, and what was seen.
+
+
+class Late:
+    """A forecaster that is told outcomes `delay` rounds late; one in ten of them never."""
+
+    def __init__(self, forecaster: Forecaster, delay: int) -> None:
+        self.forecaster, self.delay = forecaster, delay
+        self.property, self.hypotheses = forecaster.property, forecaster.hypotheses
+        self.waiting: list[tuple[Forecast, float]] = []
+        # What an adversary looks at.
+        self.state, self.distribution = forecaster.state, forecaster.distribution
+
+    def predict(self, x: Any, hint: float | None = None) -> Forecast:
+        return self.forecaster.predict(x, hint)
+
+    def update(self, forecast: Forecast, y: float) -> None:
+        if self.delay == 0 or forecast.round % 10 != 7:
+            self.waiting.append((forecast, y))
+        if len(self.waiting) > self.delay:
+            self.forecaster.update(*self.waiting.pop(0))
+
+
+def _engine_game(sought: str, delay: int, seed: int, n_rounds: int) -> list[tuple[float, float]]:
+    members, strategy = list(CLASSES)[seed % len(CLASSES)], list(STRATEGIES)[(seed // 7) % len(STRATEGIES)]
+    hints, r = (None, "random")[seed % 2], (2.0, 1.0, 3.0)[seed % 3]
+    forecaster, adversary = game(sought, members, strategy, n_rounds, seed=seed, hints=hints, r=r)
+    for t, _ in enumerate(rounds(Late(forecaster, delay), adversary, n_rounds), start=1):
+        if t % 100 == 0:
+            error, bound = forecaster.error(said=True), forecaster.guarantee(DELTA, said=True)
+    shown = (forecaster.error(), float(forecaster.guarantee(DELTA)))
+    return [(error, float(bound)), (error, bound.worst), shown]
+
+
+def _ahead_game(sought: str, seed: int, n_rounds: int) -> list[tuple[float, float]]:
+    members, strategy = list(CLASSES)[seed % len(CLASSES)], list(STRATEGIES)[(seed // 7) % (len(STRATEGIES) - 1)]
+    settings: dict[str, Any] = {"bins": 2 + seed % 9, "r": (2.0, 1.0, 3.0)[seed % 3]}
+    forecaster, adversary = game(sought, members, strategy, n_rounds, seed=seed, **settings)
+    promised = float(forecaster.guarantee(DELTA, n_rounds=n_rounds))
+    for _ in rounds(forecaster, adversary, n_rounds):
+        pass
+    return [(forecaster.error(), promised)]
+
+
+def _against_ends(model: Any, hints: Callable[[float], Any], seed: int, n_rounds: int) -> list[tuple[float, float]]:
+    """Outcomes at, beside and far beyond the ends that the last forecast had, on the side of which there were more."""
+    rng, levels = np.random.default_rng(seed), np.array(model.levels)
+    sums, covered, last = np.zeros((2, len(levels))), np.zeros(2), np.array([-1.0, 1.0])
+    share = 0.05 + 0.25 * rng.random()
+    for t in range(n_rounds):
+        context = np.array([1.0, float(t % 2)])
+        forecast = model.predict(context, hints(float(rng.normal())))
+        side = 1.0 if sums[0].sum() < 0.0 else -1.0
+        near = [float(rng.choice(last)), math.nextafter(float(rng.choice(last)), side * math.inf), side * 3.0]
+        y = -side * 1e6 * (1.0 + rng.random()) if rng.random() < share else near[rng.integers(3)] + 1e-9 * rng.normal()
+        values = np.array(forecast.values)
+        if forecast.parts:
+            sums += np.outer(context, (y <= values) - levels)
+            covered += context * ((values[0] < y <= values[-1]) - (levels[-1] - levels[0]))
+        last = values[np.isfinite(values)] if np.isfinite(values).any() else last
+        model.update(forecast, y)
+    promised = model.miscoverage(DELTA)
+    if isinstance(promised, float):
+        return [(float(np.abs(covered).max()), promised)]
+    return list(zip(np.abs(sums).max(axis=0).tolist(), promised.tolist(), strict=True))
+
+
+def _quantile_game(made: Callable[[int], Any], own: bool, seed: int, n_rounds: int) -> list[tuple[float, float]]:
+    model = made(seed)
+    spread = np.linspace(-1.0, 1.0, len(model.levels))
+
+    def hints(z: float) -> Any:
+        return z + spread * (1.0 if abs(z) < 2.0 else 1e4) if own else z
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sc.AtomsWarning)
+        return _against_ends(model, hints, seed, n_rounds)
+
+
+def _classes_game(seed: int, n_rounds: int) -> list[tuple[float, float]]:
+    """The class is the one that has had the least, where it is thought to be likely."""
+    rng, model, owed = np.random.default_rng(seed), sc.Classes(3, Finite(2), seed=seed), np.zeros(3)
+    for t in range(n_rounds):
+        context = np.array([1.0, float(t % 2)])
+        expected = model.expected(context)[:3]
+        forecast = model.predict(context)
+        y = int(np.argmax(owed)) if rng.random() < 0.7 else int(rng.integers(3))
+        owed += expected - (np.arange(3) == y)
+        model.update(forecast, y)
+    errors = [each.error() for each in (*model.forecasters, model.sure)]
+    return list(zip(map(float, errors), model.guarantee(DELTA), strict=True))
+
+
+Play = Callable[[int, int], list[tuple[float, float]]]
+
+
+def _promises() -> dict[str, Play]:
+    """From the name of a promise to a game about it, of a seed and so many rounds."""
+    cells: dict[str, Play] = {}
+    for sought in SOUGHT:
+        for delay, when in ((0, "at once"), (20, "20 late, some never")):
+            cells[f"`guarantee()`, {sought}, {when}"] = partial(_engine_game, sought, delay)
+        cells[f"`guarantee(n_rounds=)`, {sought}"] = partial(_ahead_game, sought)
+    levels = [0.1, 0.5, 0.9]
+    for own, hint in ((False, "a forecast as hint"), (True, "own quantiles")):
+        made: dict[str, Callable[[int], Any]] = {
+            "Interval": lambda seed: sc.Interval(0.8, Finite(2), seed=seed, spread=1.0),
+            "Quantiles": lambda seed: Quantiles(levels, Finite(2), seed=seed, spread=1.0),
+        }
+        cells |= {f"`{name}.miscoverage`, {hint}": partial(_quantile_game, each, own) for name, each in made.items()}
+    return cells | {"`Classes.guarantee`": _classes_game}
+
+
+PROMISES = _promises()
+
+
+class Verdict(NamedTuple):
+    """Games about one promise, how many broke it, and the largest share of what was promised that was seen."""
+
+    promise: str
+    games: int
+    broken: int
+    largest: float
+
+
+def challenged(promise: str, n_games: int, n_rounds: int = 300) -> Verdict:
+    """Play for a promise."""
+    shares = []
+    for seed in range(n_games):
+        seen = PROMISES[promise](seed, n_rounds)
+        shares.append(max(error / bound if bound else float(error > 0.0) for error, bound in seen))
+    return Verdict(promise, n_games, sum(share > 1.0 + 1e-9 for share in shares), max(shares))
+
+
+BEGIN, END = "<!-- games -->\n", "<!-- end of games -->\n"
+
+
+def write(verdicts: list[Verdict], path: Path) -> None:
+    """Put the table where the document has it."""
+    lines = ["| promise | games | broken | largest share |", "| --- | ---: | ---: | ---: |"]
+    lines += [f"| {each.promise} | {each.games} | {each.broken} | {each.largest:.2f} |" for each in verdicts]
+    before, rest = path.read_text().split(BEGIN)
+    path.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END)[1])
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["promises"]:
+        write([challenged(promise, int(sys.argv[2])) for promise in PROMISES], Path("docs/guarantees.md"))
+        raise SystemExit
     sys.stdout.write(table(measured()) + "\n")
     if len(sys.argv) > 1:
         n_runs = int(sys.argv[1])

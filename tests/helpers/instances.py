@@ -10,7 +10,7 @@ from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Linear, Oracle
 from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
-from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Squint
+from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Quadratic, Squint
 from swapcal.properties import (
     Concave,
     Expectile,
@@ -104,7 +104,7 @@ POTENTIALS: list[Potential] = [
 HYPOTHESES: list[Hypotheses] = [
     Finite(1), Finite(3), Finite(2, names=["everybody", "new customers"]), Finite(40),
     *(Finite(6, potential=potential) for potential in POTENTIALS[1:]), Linear(1), Linear(4), Linear(4, radius=0.5),
-    Linear(30, radius=10.0), Oracle(GradientDescent(3)), Oracle(MultiplicativeWeights(4)),
+    Linear(30, radius=10.0), Linear(3, potential=Quadratic()), Linear(3, potential=Exponential()),
 ]  # fmt: skip
 
 
@@ -113,7 +113,9 @@ class Sound:
 
     n: Any = 2
     odd: Any = True
-    dual: Any = "euclidean"
+
+    def __repr__(self) -> str:
+        return "Sound()"
 
     def start(self) -> Any:
         return np.zeros(3)
@@ -128,6 +130,15 @@ class Sound:
 
     def regret(self, n_rounds: Float64Array) -> Float64Array:
         return np.asarray(1.5 * np.sqrt(n_rounds))
+
+    def supremum(self, state: Float64Array) -> float:
+        return float(np.linalg.norm(state[:-1]))
+
+    def dump(self, state: Float64Array) -> bytes:
+        return state.tobytes()
+
+    def load(self, data: bytes) -> Float64Array:
+        return np.frombuffer(data).copy()
 
     def spec(self) -> Any:
         return {"kind": "Sound"}

@@ -12,7 +12,7 @@ neighbor; it is as old as the younger of the two.
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from scipy.integrate import quad
@@ -26,10 +26,20 @@ SPEND = 1.5
 """What values that hints have put there may cost in swap error."""
 NEAR = 0.01
 """So near, relative to the nearer end, a value serves a hint."""
+STEEP = 0.5
+"""The least slope of V is so many times its mean size, over the mean distance of outcomes."""
 TRUSTED_CUT, CUT = 2.0, 16.0
 """A gap is cut when its rounding, squared, is more than so many times its noise."""
 FLOOR = 0.002
 """... and not before n w^2 is so many times x (1 - x)."""
+SHARE_AT_ENDS = 0.2
+"""At an end, so much of the largest V is taken off the rounding."""
+DEAR = 0.05
+"""Where rounding a hint costs this share of its loss, the gap is cut as above; for half of it, at twice the noise."""
+SOONEST = 0.25
+"""No sooner than at this part of the noise."""
+WIDE = 0.25
+"""A gap wider than this part of the way from its middle to the nearer end is cut no later."""
 NOISE = 0.05
 """Level from which a trusted hint is rounded to the side that heals."""
 CLEAN = 2.0
@@ -102,6 +112,31 @@ def p_norm(p: float) -> Weights:
     return weights
 
 
+def length_and_spread(gains: list[list[float]]) -> tuple[float, float]:
+    """Of a block: the length of the vector of sums, and the sum over rounds of the lengths of its gains."""
+    norm = math.sqrt(total([total(each) ** 2 for each in gains]))
+    return norm, total([math.sqrt(total([g * g for g in one])) for one in zip(*gains, strict=True)])
+
+
+def one_block(levels: int) -> Weights:
+    """All functions but the last `levels` are one block: the weight of its length, in the direction of its sums."""
+
+    def weights(gains: list[list[float]], n: int) -> list[float]:
+        own = gains[: len(gains) - levels]
+        norm, C = length_and_spread(own)
+
+        def potential(R: float, C: float) -> float:
+            return math.exp(max(R, 0.0) ** 2 / (3.0 * C))
+
+        def w(R: float, C: float) -> float:
+            return (potential(R + 1.0, C + 1.0) - potential(R - 1.0, C + 1.0)) / 2.0
+
+        factor = (w(norm, C) - w(-norm, C)) / norm if norm else 0.0
+        return [factor * total(each) for each in own] + ada_normal_hedge(gains[len(own) :], n)
+
+    return weights
+
+
 def linear(gains: list[list[float]], n: int) -> list[float]:
     """S / (n + 1): the swap error itself is the potential."""
     return [total(each) / (n + 1) for each in gains]
@@ -165,6 +200,8 @@ class Opened:
     other: float
     phi: float
     """The evidence that the draw has canceled."""
+    known: int
+    """Outcomes that had been learned before it."""
 
     @property
     def probability(self) -> float:
@@ -184,7 +221,12 @@ class Done:
 
     rounding: float
     noise: float
+    cost: float
+    """What rounding a trusted hint costs if the hint is right, beside the hint's own loss."""
+
+    lost: float
     drift: float
+    y: float
 
 
 @dataclass
@@ -200,6 +242,17 @@ class Naive:
     n_levels: int = 10
     trust: float = 0.25
     quadratic: Quadratic | None = None
+    block: bool = False
+    """Whether the functions of the class are one block, and only the level sets functions by themselves."""
+    first_size: float = 1.0
+    """How large V is taken to be before the first outcome."""
+
+    scale_free: bool = False
+    """Whether evidence is weighed in units of the size of V."""
+
+    curvature: float = 0.5
+    """The loss of p at y is so many times (p - y) V(p, y)."""
+
     born: dict[float, int] = field(default_factory=dict)
     """Each value with the number of rounds that had had their outcome when it appeared."""
 
@@ -214,6 +267,20 @@ class Naive:
     def __post_init__(self) -> None:
         if self.bins is not None:
             self.spread(self.bins)
+
+    # The size of V
+
+    def size(self, known: int | None = None) -> float:
+        """The first size, doubled until no |V| at an evidence point or a hint of the outcomes `known` exceeds it."""
+        size = self.first_size
+        for each in self.done[:known]:
+            while max(abs(each.e), abs(each.v_hint or 0.0)) > size:
+                size *= 2.0
+        return size
+
+    @property
+    def unit_of_evidence(self) -> float:
+        return self.size() if self.scale_free else 1.0
 
     # Values
 
@@ -247,7 +314,9 @@ class Naive:
 
     def terms(self, value: float, x: list[float]) -> list[float]:
         """The summands of Phi."""
-        weights = self.weights(self.gains(value), len(self.visits(value)))
+        size = self.unit_of_evidence
+        gains = [[g / size for g in each] for each in self.gains(value)]
+        weights = self.weights(gains, len(self.visits(value)))
         return [w * each for w, each in zip(weights, x, strict=True)]
 
     def phi(self, value: float, x: list[float]) -> float:
@@ -265,8 +334,13 @@ class Naive:
         """The largest level of an active function; 0 if there is none, infinite with a quadratic potential."""
         if self.level is None:
             return math.inf
-        active = [each for each, value in zip(self.gains(value), x, strict=True) if value != 0.0]
-        return max([self.level(each) for each in active], default=0.0)
+        size, alone = self.unit_of_evidence, self.n if self.block else 0
+        gains = [[g / size for g in each] for each in self.gains(value)]
+        levels = [self.level(each) for each, value in zip(gains[alone:], x[alone:], strict=True) if value != 0.0]
+        if self.block and any(x[: self.n]):
+            norm, C = length_and_spread(gains[: self.n])
+            levels.append(norm * norm / (3.0 * C) if C else 0.0)
+        return max(levels, default=0.0)
 
     def is_small(self, value: float, x: list[float], trust: float) -> bool:
         """Whether no active function's potential exceeds (e n)^trust."""
@@ -281,9 +355,14 @@ class Naive:
         """Whether no active function shows a bias of the hint by itself that is beyond doubt."""
         rounds = self.hinted()
         limit = CLEAN * (1.0 + math.log(max(len(rounds), 1)))
-        for j in (j for j, value in enumerate(x) if value != 0.0):
+        if self.block and any(x[: self.n]):
+            own = [[each.opened.x[j] * (each.v_hint or 0.0) for each in rounds] for j in range(self.n)]
+            squares = total([g * g for gains in own for g in gains])
+            if max(length_and_spread(own)[0] - self.size(), 0.0) ** 2 > limit * squares:
+                return False
+        for j in (j for j, value in enumerate(x) if value != 0.0 and not (self.block and j < self.n)):
             gains = [each.opened.x[j] * (each.v_hint or 0.0) for each in rounds]
-            if max(abs(total(gains)) - 1.0, 0.0) ** 2 > limit * total([g * g for g in gains]):
+            if max(abs(total(gains)) - self.size(), 0.0) ** 2 > limit * total([g * g for g in gains]):
                 return False
         return True
 
@@ -325,17 +404,51 @@ class Naive:
         if hint is None:
             if not self.born:
                 self.spread(FIRST)
-            low, high = self.target.domain
-            start = 0.5 * (low + high)
-            if self.done:
-                start = total([each.opened.forecast for each in self.done]) / len(self.done)
-            return self.search(self.nearest(start), x)
+            return self.search(self.nearest(self.property_so_far()[0]), x)
         if self.bins is None and self.becomes_a_value(hint):
             self.born[hint] = len(self.done)
             self.added += 1
             return sure(hint, "trusted")
         value = self.at_its_word(x, hint)
         return self.search(self.nearest(hint), x) if value is None else sure(value, "trusted")
+
+    def property_so_far(self) -> tuple[float, float]:
+        """Of all outcomes: each moves it against V, over n times the mean slope of V; and their mean distance from it.
+
+        From the middle on, which counts as an outcome as long as all lie at the ends; else from the first between them.
+        """
+        low, high = self.target.domain
+        at, inside, distances, slopes, sizes = 0.5, False, [0.0], [0.0], [0.0]
+        for n, each in enumerate(self.done, start=1):
+            own, started = self.unit(each.y ** getattr(self.target, "k", 1)), inside
+            inside = inside or 0.0 < own < 1.0
+            if inside and not started:
+                at, distances, sizes, slopes = own, [0.0], [0.0], [self.v(high, each.y) - self.v(low, each.y)]
+                continue
+            distances.append(abs(own - at))
+            reach, v = total(distances) / n, self.v(low + (high - low) * at, each.y)
+            ends = [max(at - reach, 0.0), min(at + reach, 1.0)]
+            below, above = (self.v(low + (high - low) * end, each.y) for end in ends)
+            slopes.append((above - below) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.0)
+            sizes.append(abs(v))
+            slope = total(slopes) if inside else 1.0 + total(slopes)
+            if inside and reach > 0.0:
+                slope = max(slope, STEEP * total(sizes) / reach)
+            at = min(max(at - v / slope, 0.0), 1.0) if slope > 0.0 else at
+        return low + (high - low) * at, total(distances) / max(len(self.done), 1)
+
+    def lacking(self) -> float | None:
+        """Where a round without a hint needs a value: at the property so far, or a mean distance below or above."""
+        start, reach = self.property_so_far()
+        low, high = self.target.domain
+        if self.added >= FIRST and (self.added - FIRST) ** 3 >= len(self.done):
+            return None
+        for side, near in ((0.0, 0.25), (-1.0, 0.5), (1.0, 0.5)):
+            unit = self.unit(start) + side * reach
+            x = low + (high - low) * unit
+            if 0.0 < unit < 1.0 and abs(self.unit(self.values[self.nearest(x)]) - unit) > near * reach:
+                return x
+        return None
 
     def at_its_word(self, x: list[float], hint: float) -> float | None:
         """The value of a trusted hint: the nearest, or the one on the hint's other side if that takes bias away."""
@@ -390,7 +503,7 @@ class Naive:
         forecast, other = (play.lower, play.upper) if first else (play.upper, play.lower)
         phi = play.phi_lower if first else play.phi_upper
         self.peak = max(self.peak, self.drift() + self.reserved())
-        opened = Opened(self.n_opened, context, hint, play, forecast, other, phi)
+        opened = Opened(self.n_opened, context, hint, play, forecast, other, phi, len(self.done))
         self.waiting[opened.t] = opened
         self.n_opened += 1
         return opened
@@ -405,20 +518,31 @@ class Naive:
             rounding = 0.0 if play.evidence_at in (opened.forecast, opened.other) else rounding
         elif play.kind in ("low", "high"):
             accused = 0.5 * (opened.forecast + play.evidence_at)
-        v_hint = None
+        v_hint, cost, lost = None, 0.0, 0.0
         if opened.hint is not None:
             v_hint = self.v(opened.hint, y)
             if play.kind == "trusted":
                 nearest = self.values[self.nearest(opened.hint)]
                 accused, rounding, noise = opened.hint, abs(self.v(nearest, y) - v_hint), v_hint * v_hint
+                cost = 0.5 * abs(nearest - opened.hint) * rounding
+                lost = self.curvature * (opened.hint - self.point(y)) * v_hint
+        del self.waiting[opened.t]
+        drift = self.drift_of(opened, e, v_hint)
+        self.done.append(Done(opened, v, e, v_hint, accused, rounding, noise, cost, lost, drift, y))
+        missing = self.lacking() if opened.hint is None and self.bins is None else None
+        if missing is not None:
+            self.born[missing] = len(self.done) - 1
+            self.added += 1
         if accused in self.born:
             accused = None
-        drift = self.drift_of(opened, e)
-        del self.waiting[opened.t]
-        self.done.append(Done(opened, v, e, v_hint, accused, rounding, noise, drift))
+            self.done[-1] = replace(self.done[-1], accused=None)
         self.peak = max(self.peak, self.drift() + self.reserved())
         if accused is not None and self.bins is None:
-            self.cut(accused, TRUSTED_CUT if play.kind == "trusted" else CUT)
+            self.cut(accused, play.kind)
+
+    def point(self, y: float) -> float:
+        """The outcome in the units of forecasts."""
+        return float(y ** self.target.kernel["power"])  # type: ignore[operator]
 
     def v(self, p: float, y: float) -> float:
         return float(self.target.identification(p, y))
@@ -440,11 +564,17 @@ class Naive:
         ]
         return low if left is None else left, high if right is None else right, rounds
 
-    def cut(self, point: float, factor: float) -> None:
+    def cut(self, point: float, kind: str) -> None:
         left, right, rounds = self.gap(point)
         rounding, noise = total([each.rounding for each in rounds]), total([each.noise for each in rounds])
         a, b = self.unit(left), self.unit(right)
-        middle = 0.5 * (a + b)
+        middle, factor = 0.5 * (a + b), CUT
+        if kind in ("low", "high"):
+            rounding = max(rounding - SHARE_AT_ENDS * self.size(), 0.0)
+        if kind == "trusted":
+            cost, lost = total([each.cost for each in rounds]), total([each.lost for each in rounds])
+            later = max(DEAR / (cost / lost), SOONEST) if cost > 0.0 and lost > 0.0 else SOONEST
+            factor = TRUSTED_CUT * (min(later, 1.0) if b - a > WIDE * min(middle, 1.0 - middle) else later)
         floor = FLOOR * middle * (1.0 - middle)
         if rounding**2 > factor * noise and len(rounds) * (b - a) ** 2 >= floor and left < 0.5 * (left + right) < right:
             self.born[0.5 * (left + right)] = len(self.done)
@@ -460,11 +590,21 @@ class Naive:
     def reserve(self, phi: float) -> float:
         return abs(phi) if self.quadratic is None else 2.0 * abs(phi) + phi * phi / self.quadratic.radius
 
-    def drift_of(self, opened: Opened, e: float) -> float:
-        """What the outcome adds to the potential by the weights in force now, less what the draw accounts for."""
-        now = self.phi(opened.forecast, opened.x)
+    def drift_of(self, opened: Opened, e: float, v_hint: float | None) -> float:
+        """What the outcome adds to the potential by the weights in force now, less what the draw accounts for.
+
+        Where V is larger than any before the draw, the draw accounts for nothing.
+        """
         if self.quadratic is None:
-            return (now - opened.phi) * e
+            largest, then, now = max(abs(e), abs(v_hint or 0.0)), self.size(opened.known), self.size()
+            while now < largest:
+                now *= 2.0
+            then, now = (then, now) if self.scale_free else (1.0, 1.0)
+            gains = [[g / now for g in each] for each in self.gains(opened.forecast)]
+            weights = self.weights(gains, len(self.visits(opened.forecast)))
+            risen = total([w * each for w, each in zip(weights, opened.x, strict=True)]) * e / now
+            return risen if self.scale_free and largest > then else risen - opened.phi * e / then
+        now = self.phi(opened.forecast, opened.x)
         n, xi = len(self.visits(opened.forecast)), 2.0 * e * opened.phi
         pull = self.quadratic.norm(self.gains(opened.forecast)) ** 2 / (n * (n + 1)) if n else 0.0
         return 2.0 * e * now - xi + xi * xi / (4.0 * self.quadratic.radius) - pull

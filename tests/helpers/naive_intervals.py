@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import optimize, stats
 
-from swapcal.audits import intervals
-from swapcal.audits.intervals import RATES, TILTS, LogWealth
+from swapcal.audits.intervals import RATES, TILTS
 from swapcal.typing import Float64Array
 
 
@@ -109,14 +108,3 @@ def played(adversary: Adversary, n_streams: int, n_rows: int, seed: int) -> tupl
         deviation += pi[t] - y[t]
         means += pi[t]
     return y, pi
-
-
-def cell_evidence(
-    count: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: Float64Array | float = 0.0
-) -> LogWealth:
-    """The e-values behind F1, for a bias above `tolerance` and for one below minus that."""
-
-    def side(n: Float64Array, Y: Float64Array, P: Float64Array) -> Float64Array:
-        return intervals._cell_bets(n, Y, P).log_wealth(np.broadcast_to(tolerance, n.shape))
-
-    return LogWealth(side(count, ones, forecasts), side(count, count - ones, count - forecasts))

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from naive import Quadratic, Weights, total
+from naive import total
 from swapcal.engine.kernels import uniform
 from swapcal.paper.projection import Step
 from swapcal.protocols import Elicitable
@@ -59,30 +59,6 @@ def worth(algorithm: Algorithm, past: Past, n: int) -> float:
     """What a copy's answers were worth: sigma q v of a round is its factors on sigma x v."""
     answers = [total([a * g for a, g in zip(algorithm(past[:t], n), past[t], strict=True)]) for t in range(len(past))]
     return max(total(answers), 0.0)
-
-
-def oracle(algorithm: Algorithm, *, halved: bool) -> Weights:
-    """The factors of x_j in Phi: two learners, one fed v and one fed -v; `halved` where one copy stands for both."""
-
-    def weights(gains: list[list[float]], n: int) -> list[float]:
-        factors = [0.0] * len(gains)
-        for sigma in (1.0, -1.0):
-            past = fed(gains, sigma)
-            S = worth(algorithm, past, len(gains))
-            for j, a in enumerate(algorithm(past, len(gains))):
-                factors[j] += S * sigma * a / (n + 1)
-        return [factor / 2.0 if halved else factor for factor in factors]
-
-    return weights
-
-
-def oracle_quadratic(algorithm: Algorithm, *, copies: int) -> Quadratic:
-    """The potential of the copies that are kept, for its drift."""
-
-    def norm(gains: list[list[float]]) -> float:
-        return math.hypot(*(worth(algorithm, fed(gains, sigma), len(gains)) for sigma in (1.0, -1.0)[:copies]))
-
-    return Quadratic(float(copies), norm)
 
 
 def naive_projection(w: Sequence[float], b: Sequence[float], e: Sequence[float], floor: float) -> list[float]:

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 import swapcal as sc
 from naive import total
 from swapcal.protocols import Elicitable
@@ -85,6 +87,8 @@ class NaiveShare:
     budget: float = 0.002
     tolerance: float = 0.0
     n_blocks: int = 512
+    exact: bool = False
+    """Whether losses of a user's own property are those, and not what is no smaller."""
     span: int = 64
     block: int = 0
     k: float = 0.0
@@ -116,15 +120,21 @@ class NaiveShare:
     def loss(self, p: float, y: float) -> float:
         """The integral of V from the outcome to p: by its value half-way, as V is linear on either side, or constant.
 
-        Of a property of a user's own, as if it were linear from 0.
+        Of a property of a user's own, from the root of V, wherever that is.
         """
         z = self.point(y)
         if isinstance(self.target, sc.Property):
-            return 0.5 * (p - z) * self.v(p, y)
+            # Half-way between a thousand points; the share adds trapezoids up.
+            (low, high), n = self.target.domain, 1024
+            steps = np.asarray(self.target.identification(low + (high - low) * (np.arange(n) + 0.5) / n, np.full(n, y)))
+            least = (high - low) / n * np.minimum.accumulate(np.append(0.0, np.cumsum(steps)))[-1]
+            full, rest = divmod((p - low) / (high - low) * n, 1.0)
+            upto = (high - low) / n * (steps[: int(full)].sum() + (rest * steps[int(full)] if rest else 0.0))
+            return float(upto - least)
         return (p - z) * self.v(0.5 * (p + z), y) if p != z else 0.0
 
     def over(self, p: float, base: float, y: float) -> float:
-        if isinstance(self.target, sc.Property):
+        if isinstance(self.target, sc.Property) and self.target.monotone and not self.exact:
             return self.v(p, y) * (p - base)
         return self.loss(p, y) - self.loss(base, y)
 
@@ -142,7 +152,12 @@ class NaiveShare:
         return min(max((base - low) / (high - low), 0.0), 1.0)
 
     def worst(self, base: float, d: float) -> float:
-        most = abs(self.v(base, self.target.low if d > 0.0 else self.target.high))
+        low, high = self.target.low, self.target.high
+        if isinstance(self.target, sc.Property):
+            labels = [low + (high - low) * k / 200 for k in range(201)]
+            most = max([0.0] + [self.v(base, y) if d > 0.0 else -self.v(base, y) for y in labels])
+        else:
+            most = abs(self.v(base, low if d > 0.0 else high))
         if self.numbers:
             most = min(most, 2.5 * total([abs(each.r) for each in self.known]) / len(self.known))
         return abs(d) * most

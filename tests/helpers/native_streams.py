@@ -146,7 +146,9 @@ class Twin:
             for module in (state, values):
                 patch.setattr(module, "ROOM", 12)  # one more than a stream starts with, so that it grows soon
             self.forecaster = sc.Forecaster.load(io.BytesIO(file), property=own)
-        assert isinstance(self.forecaster._engine, PythonEngine) == (backend == "python")
+        # Learners are played in Python alone.
+        alone = backend == "python" or game.name in ("GradientDescent", "MultiplicativeWeights")
+        assert isinstance(self.forecaster._engine, PythonEngine) == alone
 
     def play(self, step: Step) -> Any:
         """What comes of a step: numbers, or the name and the words of an error."""

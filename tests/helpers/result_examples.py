@@ -98,7 +98,7 @@ def hostile_example() -> Result:
     return replace(
         with_section(result, **sides),
         source=f"{script}.csv",
-        verdict=Verdict("recalibrate", f"Bad {script}", (script, "<b>bold</b>")),
+        verdict=Verdict("BIASED", f"Bad {script}", (script, "<b>bold</b>")),
         details={script: script, "<i>": ["<b>", None, 3.5]},
         versions={"<u>": script},
         wording=replace(result.wording, loss="<loss>"),

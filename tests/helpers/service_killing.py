@@ -16,7 +16,7 @@ from swapcal.service.spec import StreamSpec
 from swapcal.service.store import open_store
 from swapcal.service.stream import Stream
 
-__all__ = ["ORDERED", "SPEC", "Load", "check_store", "finish", "killed"]
+__all__ = ["ORDERED", "SPEC", "Load", "check_log", "check_store", "finish", "killed"]
 
 SPEC: dict[str, Any] = {"groups": GROUPS, "seed": 7, "group_limit": 60, "monitor": {"tolerance": 0.01, "every": 100}}
 """Alarms come soon, and come again."""
@@ -138,6 +138,15 @@ def finish(load: Load, threads: list[threading.Thread]) -> None:
 def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
     """Every answer is in the store once, and the log, played without a crash, gives every forecast bit for bit."""
     assert load.wrong == []
+    seen, learned = check_log(address, spec)
+    assert {one: seen.get(one) for one in load.forecasts} == load.forecasts
+    assert {one: learned[one] for one in load.outcomes} == load.outcomes
+    assert None in learned.values(), "some were to be forgotten"
+    return len(seen) + len(learned)
+
+
+def check_log(address: str, spec: dict[str, Any]) -> tuple[dict[str, float], dict[str, float | None]]:
+    """The forecasts and outcomes of a log from which a stream in memory comes to what the last snapshot holds."""
     store = open_store(address)
     store.open()
     stored_spec = msgspec.convert(spec, StreamSpec)
@@ -156,7 +165,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
             else:
                 assert row.id not in seen
                 seen[row.id] = stored.value
-                [made] = reference.predict([reference.validate(asked.context, asked.used())])
+                [made] = reference.predict([reference.validate(asked.context, asked.used(), asked.weight)])
                 assert made == stored
         reference.end()
         acquired = store.acquire("late")
@@ -166,10 +175,7 @@ def check_store(address: str, load: Load, spec: dict[str, Any] = SPEC) -> int:
         assert _bits(restored) == _bits(reference)
     finally:
         store.close()
-    assert {one: seen.get(one) for one in load.forecasts} == load.forecasts
-    assert {one: learned[one] for one in load.outcomes} == load.outcomes
-    assert None in learned.values(), "some were to be forgotten"
-    return len(seen) + len(learned)
+    return seen, learned
 
 
 def _bits(stream: Stream) -> list[Any]:

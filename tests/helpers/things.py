@@ -59,7 +59,7 @@ def forecaster(target: Any, functions: Callable[[], Any], contexts: Any = X, **s
 def composite(make: Callable[[], Any], labels: Any, hints: Any, contexts: Any = X) -> Thing:
     def play(thing: Any, start: int, stop: int) -> Any:
         part = slice(start, stop)
-        return np.asarray(thing.run(contexts[part], labels[part], hints[part])).tolist()
+        return np.asarray(thing.run(contexts[part], labels[part], None if hints is None else hints[part])).tolist()
 
     return Thing(make, play)
 
@@ -190,6 +190,10 @@ MODELS = FORECASTERS | {
     "quantiles": composite(lambda: Quantiles([0.1, 0.5, 0.8], sc.Finite(4), seed=1), Y + HINTS, HINTS),
     "interval": composite(lambda: Interval(0.9, sc.Groups(["a"]), seed=1), Y + HINTS, HINTS, ROWS),
     "classes": composite(lambda: Classes(3, sc.Finite(4), seed=1), KINDS, SHARES),
+    "tail mean": composite(lambda: sc.TailMean(0.8, sc.Finite(4), seed=1, high=2.0), Y + HINTS, None),
+    "mean and variance": composite(
+        lambda: sc.MeanVariance(sc.Groups(["a"], limit=20), seed=1, high=2.0), np.clip(Y + HINTS, 0.0, 2.0), None, ROWS
+    ),
     "prediction set": composite(lambda: PredictionSet(0.8, 3, sc.Finite(4), seed=1), KINDS, SHARES),
 }
 THINGS = MODELS | {

@@ -237,7 +237,7 @@ def test_comparisons(written: str, truths: list[bool]) -> None:
 @pytest.mark.parametrize(
     ("groups", "options", "sentence"),
     [
-        ("sex", {}, "groups must be a list"),
+        (3, {}, "groups must be a sequence of column names"),
         ([3], {}, "a group must be a column name"),
         ([""], {}, "empty name"),
         (["a", "a"], {}, "'a' is given twice"),

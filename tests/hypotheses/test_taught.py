@@ -122,6 +122,93 @@ def test_a_learner_that_fails_leaves_everything_alone() -> None:
     assert forecaster.to_bytes() == before
 
 
+class Ridge:
+    """The forward algorithm over bins of x: ridge regression with x in the Gram matrix; squares, any linear f."""
+
+    contract, n = "squares", 1
+
+    def features(self, row: Row) -> Any:
+        return np.eye(8)[min(int((float(row.values.sum()) + 1.0) * 4.0), 7)]
+
+    def start(self) -> Any:
+        return {"n": [0.0] * 8, "s": [0.0] * 8}
+
+    def predict(self, state: Any, row: Row) -> float:
+        x = self.features(row)
+        return float(x @ np.array(state["s"]) / (x @ np.array(state["n"]) + 2.0))
+
+    def update(self, state: Any, row: Row, kappa: float) -> None:
+        x = self.features(row)
+        state["n"], state["s"] = (np.array(state["n"]) + x).tolist(), (np.array(state["s"]) + kappa * x).tolist()
+
+    def regret(self, n: Any) -> Any:
+        return 8.0 * np.log1p(n / 8.0) + 8.0
+
+    def spec(self) -> Any:
+        return {"kind": "Ridge"}
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("kind", ["half", "far", "step"])
+def test_theorem_q(kind: str, scaled: bool) -> None:
+    """sup |sum f kappa|^2 is at most n (X + Reg), for f that are constant in bins; and the promise is above that."""
+    for seed in (1, 2):
+        rng, rounds = np.random.default_rng(seed), []
+        forecaster = sc.Forecaster(sc.Mean(), Oracle(Ridge(), scaled=scaled), bins=5, seed=seed)
+        for _ in range(250):
+            x = [float(rng.uniform(-1.0, 1.0))]
+            mean = sum(p * z for z, p in forecaster.distribution(x).items())
+            y = {"half": 0.5, "far": float(mean < 0.5), "step": float(rng.random() < 0.3 + 0.4 * (x[0] > 0.2))}[kind]
+            forecast = forecaster.predict(x)
+            forecaster.update(forecast, y)
+            rounds.append((forecast.value, x[0], y))
+        error, true = forecaster.error(), 0.0
+        for value in {each[0] for each in rounds}:
+            own = [(min(int((x + 1.0) * 4.0), 7), value - y) for z, x, y in rounds if z == value]
+            sums = np.bincount([b for b, _ in own], weights=[v for _, v in own], minlength=8)
+            true += np.abs(sums).sum() ** 2 / len(own)
+        assert error.kind == "at most"
+        assert error.at_least <= true <= error.at_most + 1e-9
+        guarantee = forecaster.guarantee(0.05)
+        assert guarantee.theorem == "theorem Q"
+        assert error <= guarantee
+        assert not guarantee.broken
+
+
+@pytest.mark.parametrize("late", [0, 7])
+@pytest.mark.parametrize("hints", [None, "good", "turning"])
+@pytest.mark.parametrize("protect", ["nothing", "loss"])
+def test_hints_delays_and_standing_back(late: int, hints: str | None, protect: Any) -> None:
+    """What was shown counts in the nearest value, with V there; exact is naive, and below at most and guarantee."""
+    pair = [
+        sc.Forecaster(sc.Mean(), Oracle(made), seed=3, protect=protect, budget=0.05, levels=0)
+        for made in (Known(), Stumps())
+    ]
+    rng, waiting, rounds = np.random.default_rng(9), [], []
+    for t in range(500):
+        x = float(rng.uniform(-1.0, 1.0))
+        p = 0.3 + 0.4 * (x > 0.2)
+        hint = None if hints is None else min(max(p + (0.1 if hints == "good" or t < 250 else -0.3), 0.0), 1.0)
+        waiting.append(([each.predict([x], hint) for each in pair], x, float(rng.random() < p)))
+        if len(waiting) > late:
+            forecasts, x, y = waiting.pop(0)
+            assert forecasts[0].value == forecasts[1].value
+            shown, values = forecasts[0].value, pair[0].values
+            for each, forecast in zip(pair, forecasts, strict=True):
+                each.update(forecast, y)
+            said = shown if forecasts[0].said is None else values[np.argmin(np.abs(values - shown))]
+            rounds.append((float(said), x, shown - y))
+    exact, most = pair[0].error(), pair[1].error()
+    total = 0.0
+    for value in {each[0] for each in rounds}:
+        own = [(x, v) for z, x, v in rounds if z == value]
+        total += float(np.abs(sum(stumps(x) * v for x, v in own)).max()) ** 2 / len(own)
+    assert exact == pytest.approx(total, rel=1e-9)
+    assert most.at_least <= exact <= most * (1.0 + 1e-12)
+    assert exact <= pair[0].guarantee(0.05)
+    assert not pair[0].guarantee(0.05).broken
+
+
 @pytest.mark.parametrize("package", ["river", "sklearn"])
 def test_any_model(package: str) -> None:
     if package == "river":

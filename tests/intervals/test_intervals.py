@@ -21,7 +21,7 @@ from swapcal.intervals import (
     group_coverage,
     interval_score,
 )
-from swapcal.intervals.quantiles import tree, unit, unit_back
+from swapcal.intervals.quantiles import BEYOND, tree, unit, unit_back
 
 
 def noisy(n: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -60,6 +60,68 @@ def test_the_identity_behind_the_bound() -> None:
         covered += (label in forecast) - 0.8
         interval.update(forecast, label)
     assert covered == pytest.approx(second - share * first)
+
+
+@pytest.mark.parametrize("share", [0.08, 0.15, 0.3])
+def test_outcomes_far_below_the_map_are_promised_for(share: float) -> None:
+    """They were forgotten: 313 promised and 761 seen for 15 %."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(0.0, 1.0, 6000)
+    far = rng.random(6000) < share
+    y[far] = -1e6 * (1.0 + rng.random(int(far.sum())))
+    for side in (1.0, -1.0):
+        interval = Interval(0.9, sc.Finite(1), horizon=6000, seed=1, spread=1.0)
+        lower, upper = interval.run(np.ones((6000, 1)), side * y, np.zeros(6000)).T
+        off = abs(float(np.sum((lower <= side * y) & (side * y <= upper))) - 0.9 * 6000)
+        assert off < min(interval.miscoverage(0.05), 300.0)
+        assert np.isinf(lower if side > 0 else upper).any() or share < 0.05
+        assert np.isfinite(upper if side > 0 else lower).mean() > 0.99
+
+
+class _Sides:
+    """Outcomes at, next to and far from the quantiles of a forecast: each is counted on the side on which it lies."""
+
+    def __init__(self, quantiles: Quantiles, hints: Callable[[Any], Any]) -> None:
+        self.rng, self.sums = np.random.default_rng(5), np.zeros(len(quantiles.levels))
+        for _ in range(400):
+            forecast = quantiles.predict([1.0], hint=hints(self.rng))
+            q = float(self.rng.choice(forecast.values))
+            near = [q, math.nextafter(q, -math.inf), math.nextafter(q, math.inf), self.rng.normal(0.0, 3.0)]
+            near += [-1e9 * self.rng.random(), 1e9 * self.rng.random()]
+            y = float(near[self.rng.integers(6)])
+            y = y if math.isfinite(y) else float(self.rng.normal())
+            if forecast.parts:
+                self.sums += (y <= np.array(forecast.values)) - np.array(quantiles.levels)
+            quantiles.update(forecast, y)
+
+
+def _sums(forecaster: sc.Forecaster) -> float:
+    """The sum of V at what was shown, over all values."""
+    ledger = forecaster.state.ledger
+    return float(ledger.sums[:, 0].sum() + ledger.moved_sums[:, 0].sum())
+
+
+@pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
+def test_every_outcome_is_counted_on_its_side() -> None:
+    levels = [0.1, 0.5, 0.9]
+    quantiles = Quantiles(levels, sc.Finite(1), seed=1, spread=1.0)
+    played = _Sides(quantiles, lambda rng: 0.0)
+    sums = [_sums(end) for end in quantiles._ends]
+    middle = sums[1]
+    assert played.sums[1] == pytest.approx(middle)
+    shares = {node.position: node.share for node in tree(levels)}
+    assert played.sums[0] == pytest.approx(sums[0] + shares[0] * middle)
+    assert played.sums[2] == pytest.approx(sums[2] + (1.0 - shares[2]) * middle)
+
+
+@pytest.mark.filterwarnings("ignore::swapcal.errors.AtomsWarning")
+def test_quantiles_of_a_model_beyond_the_range_are_counted_too() -> None:
+    """Half-widths beyond fifty usual ones lie outside the range of corrections, and so may outcomes."""
+    quantiles = Quantiles([0.1, 0.9], sc.Finite(1), seed=1, spread=1.0)
+    played = _Sides(quantiles, lambda rng: np.array([-1.0, 1.0]) * float(rng.choice([1.0, 2e3, 1e9])))
+    apart = [abs(total - _sums(end)) for total, end in zip(played.sums, quantiles._ends, strict=True)]
+    assert max(apart) > 0.5
+    assert max(apart) <= quantiles.n_crossed < 400
 
 
 def test_against_somebody_who_plays() -> None:
@@ -126,7 +188,7 @@ def test_the_tree_places_every_level_once_and_shares_multiply(levels: list[float
 def test_the_map_goes_there_and_back(y: float, center: float, scale: float) -> None:
     u = unit(y, center, scale)
     assert 0.0 <= u <= 1.0
-    if 1e-4 < u < 1 - 1e-4:
+    if BEYOND < u < 1 - BEYOND:
         assert unit_back(u, center, scale) == pytest.approx(y, abs=1e-6 * (scale + abs(center)))
 
 

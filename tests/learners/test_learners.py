@@ -15,11 +15,11 @@ from swapcal import learners
 from swapcal.checks.hints import LearnerRules, check_learner
 from swapcal.checks.rules import CheckFailed
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.learners import GradientDescent, Learner, MultiplicativeWeights
+from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 
-NAIVE: list[tuple[Learner, Algorithm]] = [
+NAIVE: list[tuple[Any, Algorithm]] = [
     (MultiplicativeWeights(1), multiplicative_weights),
     (MultiplicativeWeights(4), multiplicative_weights),
     (GradientDescent(1), gradient_descent),
@@ -40,7 +40,7 @@ def sparse(n: int, n_rounds: int, seed: int) -> Float64Array:
 
 
 @pytest.mark.parametrize(("learner", "algorithm"), NAIVE, ids=lambda each: getattr(each, "__name__", repr(each)))
-def test_the_paper_read_aloud(learner: Learner, algorithm: Algorithm) -> None:
+def test_the_paper_read_aloud(learner: Any, algorithm: Algorithm) -> None:
     rng, state = np.random.default_rng(1), learner.start()
     past: list[list[float]] = []
     for x in sparse(learner.n, 80, seed=2):
@@ -58,7 +58,7 @@ def test_the_paper_read_aloud(learner: Learner, algorithm: Algorithm) -> None:
         st.tuples(st.integers(0, 5), st.sampled_from(["with", "against", "+", "-", "0"])), min_size=1, max_size=60
     ),
 )
-def test_regret_against_adaptive_sequences(learner: Learner, plan: list[tuple[int, str]]) -> None:
+def test_regret_against_adaptive_sequences(learner: Any, plan: list[tuple[int, str]]) -> None:
     pool = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.6, -0.8, 0], [-0.6, 0, 0.8], [0.577, 0.577, 0.577], [0, 0, -1.0]])
     state, sums, gained = learner.start(), np.zeros(3), 0.0
     for t, (which, how) in enumerate(plan, start=1):
@@ -69,7 +69,8 @@ def test_regret_against_adaptive_sequences(learner: Learner, plan: list[tuple[in
         learner.update(state, row, kappa)
         sums += kappa * pool[which]
         gained += q * kappa
-        best = float(np.linalg.norm(sums)) if learner.dual == "euclidean" else float(sums.max())
+        best = float(np.linalg.norm(sums)) if learner.odd else float(sums.max())
+        assert learner.supremum(state) == pytest.approx(best, abs=1e-12)
         assert best - gained <= float(learner.regret(np.array(float(t)))) + 1e-9
 
 
@@ -128,16 +129,6 @@ class TooLoud(Sound):
         return 1.01 * super().predict(state, row)
 
 
-class Overflows(Sound):
-    def update(self, state: Float64Array, row: Row, kappa: float) -> None:
-        super().update(state, row, kappa)
-        if state[-1] > 100.0:
-            state[0] = math.inf
-
-    def predict(self, state: Float64Array, row: Row) -> float:
-        return super().predict(state, row) if np.isfinite(state).all() else 0.0
-
-
 class Biased(Sound):
     def predict(self, state: Float64Array, row: Row) -> float:
         return max(super().predict(state, row), -0.5)
@@ -150,17 +141,57 @@ def changed(**members: Any) -> Any:
 
 SHARED = np.zeros(3)
 BROKEN: dict[str, Any] = {
-    "has_the_role": changed(dual="manhattan"),
+    "has_the_role": changed(contract="ranks"),
     "starts_anew": changed(start=lambda self: SHARED),
     "predict_learns_nothing": CountsQuestions(),
     "states_are_separate": RemembersByItself(),
     "answers_are_bounded": TooLoud(),
-    "state_stays_finite": Overflows(),
     "odd_as_claimed": Biased(),
     "regret_is_a_bound": changed(regret=lambda self, n_rounds: np.asarray(100.0 / n_rounds)),
     "regret_is_kept": changed(regret=lambda self, n_rounds: np.asarray(0.3 * np.sqrt(n_rounds))),
     "spec_is_plain": changed(spec=lambda self: {"kind": "Sound", "start": np.zeros(3)}),
 }
+
+
+class Words:
+    """Follows the leader over the words of a text; a state is a dictionary."""
+
+    odd = True
+
+    def row(self, x: Any) -> Any:
+        return sorted(set(x["text"].split()))
+
+    def start(self) -> Any:
+        return {"n": 0, "sums": {}}
+
+    def predict(self, state: Any, row: Any) -> float:
+        length = max(self.supremum(state), math.sqrt(state["n"]), 1.0)
+        return float(sum(state["sums"].get(w, 0.0) for w in row) / max(len(row), 1) ** 0.5 / length)
+
+    def update(self, state: Any, row: Any, kappa: float) -> None:
+        state["n"] += 1
+        for w in row:
+            state["sums"][w] = state["sums"].get(w, 0.0) + float(kappa) / len(row) ** 0.5
+
+    def regret(self, n: Any) -> Any:
+        return 1.5 * np.sqrt(n)
+
+    def supremum(self, state: Any) -> float:
+        return float(sum(s * s for s in state["sums"].values()) ** 0.5)
+
+    def spec(self) -> Any:
+        return {"kind": "Words"}
+
+
+def test_learners_that_read_no_vectors_are_checked_on_contexts_of_theirs() -> None:
+    texts = [{"text": text} for text in ("a b", "a c d", "", "b", "d e f g")]
+    check_learner(Words(), contexts=texts, n_rounds=60)
+    with pytest.raises(InvalidInput, match="pass contexts="):
+        check_learner(Words())
+    liar: Any = type("Liar", (Words,), {"regret": lambda self, n: np.asarray(0.1 * np.sqrt(n))})()
+    with pytest.raises(CheckFailed) as caught:
+        check_learner(liar, contexts=texts, n_rounds=60)
+    assert caught.value.rule == "regret_is_kept"
 
 
 @pytest.mark.parametrize("rule", LearnerRules.rules())

@@ -218,3 +218,51 @@ def test_what_cannot_be_used_is_refused() -> None:
         Monitor(Probability(), alpha=0.1, cluster="day").measure([1.0], [0.5])
     with pytest.raises(InvalidInput, match="each of 1 rows"):
         Monitor(Probability(), alpha=0.1, cluster="day").update_many([1.0], [0.5], clusters=[1, 2])
+
+
+def arrivals(n: int, seed: int, *, bias: float = 0.0) -> tuple[Float64Array, Float64Array, np.ndarray[Any, Any]]:
+    """Outcomes, forecasts and the order in which outcomes come: events soon, their absence after 200 rows."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.5, n)
+    y = (rng.random(n) < p + bias).astype(float)
+    return y, p, np.argsort(np.arange(n) + np.where(y > 0, 1.0, 200.5), kind="stable")
+
+
+def test_outcomes_known_early_are_no_alarm_on_a_right_model() -> None:
+    """Events come first: in order of arrival a right model alarms, in order of its forecasts it does not."""
+    by_arrival = by_forecast = found = 0
+    for seed in range(20):
+        y, p, order = arrivals(3000, seed)
+        by_arrival += bool(Monitor(Probability(), alpha=0.05).update_many(y[order], p[order]))
+        by_forecast += bool(Monitor(Probability(), alpha=0.05).update_many(y[order], p[order], rounds=order))
+        y, p, order = arrivals(3000, seed, bias=0.1)
+        found += bool(Monitor(Probability(), alpha=0.05).update_many(y[order], p[order], rounds=order))
+    assert by_arrival >= 15
+    assert (by_forecast, found) == (0, 20)
+
+
+def test_outcomes_are_judged_in_the_order_of_their_forecasts() -> None:
+    """One by one, in batches, saved and loaded between, with some that never come: as if they had come in order."""
+    y, p, order = arrivals(900, 3, bias=0.3)
+    gone = set(range(0, 900, 50))
+    kept = np.array([t for t in range(900) if t not in gone])
+    straight, held = Monitor(Probability(), alpha=0.05), Monitor(Probability(), alpha=0.05)
+    for t in kept.tolist():
+        straight.update(y[t], p[t])
+    assert held.n_held == 0
+    for k, t in enumerate(order.tolist()):
+        if t in gone:
+            held.skip(t)
+        else:
+            held.update(y[t], p[t], round=t)
+        if k % 300 == 100:
+            held = Monitor.from_bytes(held.to_bytes())
+    assert (held.n_held, held.n_rows) == (0, len(kept))
+    assert held.evidence()["too low"][0] > 0
+    waits = Monitor(Probability(), alpha=0.05, settle=10)
+    waits.update_many(y[1:9], p[1:9], rounds=range(1, 9))
+    assert (waits.n_rows, waits.n_held) == (0, 8)
+    waits.update_many(y[20:21], p[20:21], rounds=[20])
+    assert waits.n_rows == 8
+    waits.update(y[0], p[0], round=0)  # too late: passed over
+    assert waits.n_rows == 8

@@ -183,7 +183,7 @@ def test_specs_that_cannot_be_rebuilt(spec: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("refused", "instead"), [(Variance, "Moment.2. and Mean"), (CVaR, "Quantile"), (Mode, "Probability")]
+    ("refused", "instead"), [(Variance, r"sc\.MeanVariance\("), (CVaR, r"sc\.TailMean\(0\.9, "), (Mode, "Probability")]
 )
 def test_properties_that_no_loss_elicits(refused: Any, instead: str) -> None:
     for arguments, options in (((), {}), ((0.9,), {}), ((), {"level": 0.9, "low": 0.0})):

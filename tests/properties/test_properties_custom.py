@@ -207,7 +207,7 @@ def test_labels_outside_the_range_are_named(property: Elicitable) -> None:
     assert property.invalid_labels(np.array([2.0])) == "label 2 is outside [0, 1]"
     assert property.invalid_labels(np.array(["a"])) == "the labels are not all numbers"
     assert Mean(low=-2.5, high=1000.0).invalid_labels(1000.0000001) == "label 1000.0000001 is outside [-2.5, 1000]"
-    assert Probability().invalid_labels(np.array([0.0, 0.5])) == "label 0.5 at position 1 is neither 0 nor 1"
+    assert Probability().invalid_labels(np.array([0.0, 1.5])) == "label 1.5 at position 1 is outside [0, 1]"
     assert Probability().invalid_labels(1.0) is None
 
 

@@ -69,15 +69,17 @@ def test_in_the_command_and_on_the_page(tmp_path: Path) -> None:
     with open(tmp_path / "rows.csv", "w", newline="") as file:
         csv.writer(file).writerows([("y", "p", "g"), *zip(y, p, group, strict=True)])
     asked = [str(tmp_path / "rows.csv"), "--y", "y", "--p", "p", "--groups", "g", "--property", "toy"]
-    done = CliRunner().invoke(app, ["audit", *asked, "--report", str(tmp_path / "page.html")])
+    done = CliRunner().invoke(app, ["audit", *asked, "-v", "--report", str(tmp_path / "page.html")])
     assert done.exit_code == 0, done.output
-    assert "toy mean of y" in done.stdout
-    assert "toy loss" in done.stdout
+    brief, behind = done.stdout.split("rows.csv: ", 1)
+    assert "Toy loss 0.1" in brief
+    assert behind.startswith("toy mean of y")
+    assert "toy loss" in behind
     assert "forecast: toy mean" in (tmp_path / "page.html").read_text()
     result = from_json(CliRunner().invoke(app, ["run", *asked, "--seed", "1", "--json"]).stdout)
     assert result.wording.name == "toy mean"
     assert result.before is not None
-    assert result.before.groups.significant[1] == 1.0
+    assert result.before.groups.biased[1]
     assert list(result.paired) == ["toy loss"]
 
 

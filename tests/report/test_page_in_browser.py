@@ -51,10 +51,12 @@ class Browser:
     def ask(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
+    def scroll_to(self, element: Any) -> Any:
+        self.ask("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+        return element
+
     def choose(self, name: str, value: str) -> None:
-        self.ask(
-            "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", self.one(f"[data-switch='{name}']")
-        )
+        self.scroll_to(self.one(f"[data-switch='{name}']"))
         self.one(f"input[name='{name}'][value='{value}']").click()
 
     def complaints(self) -> list[str]:
@@ -129,7 +131,7 @@ def test_groups_are_chosen(browser: Browser, path: Path) -> None:
     for option in select.options:
         select.select_by_visible_text(option.text)
         shown = browser.shown("#diagrams figure h3")
-        assert [each.text for each in shown] == ["Everybody", option.text]
+        assert [each.text for each in shown] == ["All rows", option.text]
     link = browser.one("#groups a[data-group]")
     browser.ask("arguments[0].click()", link)
     assert browser.shown("#diagrams figure h3")[-1].text == link.text
@@ -143,6 +145,8 @@ def test_before_and_after_are_chosen(browser: Browser, path: Path) -> None:
         figure = "#diagrams figure:not([data-away]) svg"
         assert bool(browser.shown(f"{figure} .before path")) is before
         assert bool(browser.shown(f"{figure} .after path")) is after
+    assert not browser.shown("#worst-tables"), "folded, until one asks for it"
+    browser.scroll_to(browser.one("#worst summary")).click()
     for control, container in (("map", "#maps"), ("worst-side", "#worst-tables")):
         for value in ("after", "before"):
             browser.choose(control, value)
@@ -156,18 +160,17 @@ def test_cells_tell_their_numbers_by_pointer_and_by_keyboard(browser: Browser, p
     browser.open(path)
     detail = browser.one("#detail")
     assert "arrow keys" in detail.text
-    cell = browser.shown("table.heat td[aria-label]")[3]
-    browser.ask("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", cell)
+    cell = browser.scroll_to(browser.shown("table.heat td[aria-label]")[3])
     ActionChains(browser.driver).move_to_element(cell).perform()
     assert cell.get_attribute("aria-label") in detail.text
-    assert detail.text.startswith("everybody: ")
+    assert detail.text.startswith("all rows: ")
     cell.click()
     ActionChains(browser.driver).send_keys(Keys.ARROW_DOWN).perform()
     focused = browser.driver.switch_to.active_element
     assert focused.tag_name == "td"
     assert focused != cell
     assert focused.get_attribute("aria-label") in detail.text
-    assert not detail.text.startswith("everybody: ")
+    assert not detail.text.startswith("all rows: ")
     assert len(browser.driver.find_elements("css selector", "[data-side=before] td[tabindex='0']")) == 1
     browser.choose("map", "after")
     assert browser.one("[data-side=after] td.at").get_attribute("aria-label") in detail.text
@@ -242,7 +245,7 @@ def test_text_can_be_read(browser: Browser, path: Path, scheme: str) -> None:
     for text, color in zip(texts, browser.ask(style, list(texts)), strict=True):
         for ground, behind in zip(grounds, browser.ask(style, list(grounds)), strict=True):
             assert _contrast(color, behind) >= 4.5, (text, ground)
-    for kind in ("fine", "recalibrate", "refit"):
+    for kind in ("good", "unsure", "bad"):
         color, behind = browser.ask(style, [f"--{kind}", "--paper"])
         assert _contrast(color, behind) >= 4.5, kind
 

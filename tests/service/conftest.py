@@ -1,11 +1,5 @@
 """What the tests of the service share: a real server process, and a real PostgreSQL."""
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +7,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="the service's packages are not installed: pip install '.[serve]'")
 
+from postgres_running import MISSING, database, postgres_programs, postgres_running
 from service_running import GROUPS, Running, Starter, start
-
-POSTGRES_HINT = "PostgreSQL is not installed: apt-get install postgresql"
 
 
 @pytest.fixture
@@ -58,42 +51,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """A PostgreSQL of our own on the loopback; the address of its first database."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(p).parent for p in [shutil.which("initdb")] if p]
-    if not found:
-        pytest.skip(POSTGRES_HINT)
-    programs = found[-1]
-    # The server refuses to run as root, and its user may not enter pytest's folders.
-    user = [] if os.geteuid() else ["runuser", "-u", "postgres", "--"]
-    folder = Path(tempfile.mkdtemp(prefix="swapcal-postgres-"))
-    if user:
-        shutil.chown(folder, "postgres", "postgres")
-
-    def run(*command: str) -> None:
-        subprocess.run([*user, *command], check=True, capture_output=True, cwd="/")
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    data = folder / "data"
-    try:
-        run(str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=on"
-        run(str(programs / "pg_ctl"), "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start")
-        yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
-        run(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    if postgres_programs() is None:
+        pytest.skip(MISSING)
+    with postgres_running() as address:
+        yield address
 
 
 @pytest.fixture
 def postgres(postgres_server: str) -> str:
     """A fresh database."""
-    import psycopg
-
-    name = f"t{time.time_ns()}"
-    with psycopg.connect(postgres_server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")
-    return postgres_server.rsplit("/", 1)[0] + f"/{name}"
+    return database(postgres_server)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -55,6 +55,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         "outcomes": _create(config, "--scope", "outcomes", "--stream", "late"),
         "read": _create(config, "--scope", "read", "--all-streams"),
         "admin": _create(config, "--scope", "admin", "--name", "boss", "--all-streams"),
+        "one": _create(config, "--scope", "read", "--stream", "late"),
         "busy": _create(config, "--scope", "predict", "--all-streams"),
     }
     running = start(folder, 0, settings)
@@ -101,6 +102,34 @@ def test_a_token_for_one_stream_says_nothing_of_others(guarded: Guarded) -> None
         answer = _ask(guarded, guarded.tokens["predict"], "POST", f"/v1/streams/{stream}/forecasts", SECRET_CASE)
         assert answer.status_code == 403
         assert stream not in answer.text
+
+
+def test_the_metrics_of_a_stream_are_for_those_who_may_read_it(guarded: Guarded) -> None:
+    for stream in ("late", "other"):
+        case = {"id": "counted", "hint": 0.5}
+        assert _ask(guarded, guarded.tokens["busy"], "POST", f"/v1/streams/{stream}/forecasts", case).status_code == 200
+    seen = {name: _ask(guarded, guarded.tokens[name], "GET", "/metrics").text for name in ("one", "read")}
+    for name, text in seen.items():
+        for metric in ('swapcal_cases_total{result="new"', "swapcal_stream_pending{"):
+            streams = {stream for stream in ("late", "other") for line in text.splitlines()
+                       if line.startswith(metric) and f'stream="{stream}"' in line}  # fmt: skip
+            assert streams == ({"late"} if name == "one" else {"late", "other"}), (name, metric)
+
+
+@pytest.mark.parametrize(
+    ("host", "good"),
+    [(one, True) for one in ("127.0.0.1", "localhost:8377", "[::1]:1", "127.9.9.9:80")]
+    + [
+        (one, False) for one in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:1", "", "[::1", "a@")
+    ],
+)
+def test_without_tokens_only_this_machine_is_answered(server: Running, host: str, good: bool) -> None:
+    """A page of a stranger, whose name leads to the loopback by now, is told nothing (DNS rebinding)."""
+    answer = server.http.get("/v1/streams", headers={"host": host})
+    assert (answer.status_code, "late" in answer.text) == ((200, True) if good else (421, False))
+    case = {"id": "from-elsewhere", "context": {"carrier": "UA", "origin": "EWR"}}
+    written = server.http.post("/v1/streams/late/forecasts", json=case, headers={"host": host})
+    assert written.status_code == (200 if good else 421)
 
 
 def test_browsers_may_read_with_a_password_and_never_write(guarded: Guarded) -> None:

@@ -1,9 +1,11 @@
 """What is around the service: a model server that gives hints, traces, back-ups, a log that does not add up."""
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -28,6 +30,14 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         type(self).asked.append(body)
+        if self.path == "/elsewhere":
+            self.send_response(307)
+            self.send_header("location", "/invocations")
+            self.end_headers()
+            return
+        if self.path == "/odd":
+            self._odd(str(body["dataframe_records"][0]["odd"]))
+            return
         if self.path == "/invocations":
             hints = [0.25 if one["carrier"] == "UA" else 0.75 for one in body["dataframe_records"]]
             answer: Any = {"predictions": hints if body["dataframe_records"][0]["carrier"] != "bad" else hints[1:]}
@@ -40,6 +50,15 @@ class Model(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+
+    def _odd(self, text: str) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            for _ in range({"endless": 100_000, "slow": 100}.get(text, 0)):
+                self.wfile.write(b" " * (1 if text == "slow" else 100_000))
+                time.sleep(0.1 if text == "slow" else 0.0)
+            self.wfile.write({"deep": "[" * 100_000}.get(text, text).encode())
 
     def log_message(self, *arguments: object) -> None:
         """Nothing: tests are quiet."""
@@ -63,8 +82,8 @@ def test_a_model_server_gives_the_hint(serve: Starter, model: HTTPServer, tmp_pa
     config = {
         "streams": {"one": spec, "two": spec, "gone": spec},
         "upstream": {
-            "one": {"url": f"{base}/invocations"},
-            "two": {"url": f"{base}/v2/models/m/infer", "kind": "v2", "columns": ["carrier"]},
+            "one": {"url": f"{base}/invocations", "timeout": 60},
+            "two": {"url": f"{base}/v2/models/m/infer", "kind": "v2", "columns": ["carrier"], "timeout": 60},
             "gone": {"url": "http://127.0.0.1:9/none", "timeout": 0.5},
         },
     }
@@ -86,6 +105,39 @@ def test_a_model_server_gives_the_hint(serve: Starter, model: HTTPServer, tmp_pa
     assert again.forecast("m-1", hint=None, stream="one", carrier="UA").json() == {**again_of(again), "replayed": True}
     assert again.status("one")["forecasts"] == 3
     assert len(Model.asked) == asked, "what is stored is not asked for again"
+
+
+def test_a_model_server_leads_nowhere_else(serve: Starter, model: HTTPServer) -> None:
+    upstream = {"url": f"http://127.0.0.1:{model.server_port}/elsewhere", "timeout": 60}
+    server = serve(config={"streams": {"one": {}}, "upstream": {"one": upstream}})
+    refused = server.forecast("o-1", hint=None, stream="one", carrier="UA")
+    assert (refused.status_code, "HTTPStatusError" in refused.json()["detail"]) == (502, True)
+    assert len(Model.asked) == 1
+
+
+ODD_ANSWERS = [
+    "", "null", "{", "deep", "[0.5]", '{"predictions": [1e400]}', '{"predictions": {"0": 1}}', '{"predictions": "1"}',
+    '{"predictions": [true]}', '{"predictions": ["0.5"]}', '{"predictions": [null]}', '{"predictions": [[]]}',
+    '{"predictions": [[0.1, 0.9]]}', '{"predictions": [NaN]}', '{"predictions": []}', '{"predictions": [0.1, 0.2]}',
+    "endless", "slow",
+]  # fmt: skip
+
+
+def test_what_is_no_hint_is_refused_with_a_reason(serve: Starter, model: HTTPServer) -> None:
+    """Whatever a model server answers, and however long it takes for it."""
+    url = f"http://127.0.0.1:{model.server_port}/odd"
+    upstream = {"one": {"url": url, "timeout": 60}, "hasty": {"url": url, "timeout": 1}}
+    server = serve(config={"streams": {"one": {}, "hasty": {}}, "upstream": upstream})
+    for k, text in enumerate(ODD_ANSWERS):
+        refused = server.forecast(f"o-{k}", hint=None, stream="hasty" if text == "slow" else "one", odd=text)
+        assert refused.status_code == 502, (text, refused.text)
+        assert refused.json()["detail"].startswith("the model server gave"), refused.text
+        assert {"endless": "more than", "slow": "TimeoutError"}.get(text, "") in refused.text
+        assert str(model.server_port) not in refused.text
+    assert server.forecast("beyond", hint=None, stream="one", odd='{"predictions": [1.5]}').status_code == 422
+    assert server.status("one")["forecasts"] == 0
+    assert server.forecast("right", hint=None, stream="one", odd='{"predictions": [[0.5]]}').json()["hint"] == 0.5
+    assert "Traceback" not in server.log.read_text()
 
 
 def again_of(server: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Over the network: a case is forecast once, and learned or forgotten once, however and however often it is sent."""
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 import swapcal as sc
-from service_running import Running
+from service_running import GROUPS, Running
 from swapcal.client import Client, ServiceError
 from swapcal.service.schemas import Forgotten, Learned, Outcome, Refused
 
@@ -24,7 +25,7 @@ LIVES: dict[str, list[tuple[str, str, str, Any, int, dict[str, Any] | str]]] = {
     "learned once and for good": [
         ("late", "forecast", "known", 0.3, 200, {}),
         ("late", "state", "known", None, 200, {"state": "pending", "y": None}),
-        ("late", "outcome", "known", 2.0, 422, "neither 0 nor 1"),
+        ("late", "outcome", "known", 2.0, 422, "outside [0, 1]"),
         ("late", "outcome", "known", 1.0, 200, {"result": "learned", "y": 1.0, "replayed": False}),
         ("late", "outcome", "known", 1.0, 200, {"result": "learned", "y": 1.0, "replayed": True}),
         ("late", "outcome", "known", 0.0, 409, "learned for good"),
@@ -122,7 +123,7 @@ def test_held_outcomes_are_told(server: Running) -> None:
 
 
 def test_a_batch_is_judged_entry_by_entry(server: Running) -> None:
-    case = {"id": "b-1", "context": {"carrier": "UA"}, "hint": 0.2}
+    case = {"id": "b-1", "context": {"carrier": "UA", "origin": "EWR"}, "hint": 0.2}
     cases = [case, {**case, "id": "b-2", "hint": 1.5}, case, {**case, "hint": 0.9}, {**case, "id": "b-3"}]
     answer = server.post("/v1/streams/late/forecasts", {"cases": cases})
     assert answer.status_code == 207
@@ -130,7 +131,7 @@ def test_a_batch_is_judged_entry_by_entry(server: Running) -> None:
     assert [entry.get("status", 200) for entry in entries] == [200, 422, 200, 409, 200]
     assert entries[2] == entries[0] | {"replayed": True}
     assert [entry["id"] for entry in entries] == ["b-1", "b-2", "b-1", "b-1", "b-3"]
-    told = [("b-1", None), ("b-2", 1), ("b-1", None), ("b-3", 0.5), ("b-3", 1), ("b-1", 1.0), ("b-3", None)]
+    told = [("b-1", None), ("b-2", 1), ("b-1", None), ("b-3", 1.5), ("b-3", 1), ("b-1", 1.0), ("b-3", None)]
     counted = _metrics(server)
     answer = server.post("/v1/streams/late/outcomes", {"outcomes": [{"id": one, "y": y} for one, y in told]})
     results = [(one["result"], one.get("status", one.get("replayed"))) for one in answer.json()["outcomes"]]
@@ -150,6 +151,65 @@ def _metrics(server: Running) -> dict[str, float]:
     return {labels.split('result="')[1].split('"')[0]: float(count) for labels, count in here}
 
 
+@pytest.mark.parametrize("word", ["cases", "outcomes", "\\u0063ases"])
+def test_one_case_or_several_is_decided_by_what_the_body_is(server: Running, word: str) -> None:
+    """Not by whether the word is somewhere in it."""
+    column = json.loads(f'"{word}"')
+    case = {"id": column, "context": {column: column}, "hint": 0.2}
+    first = server.post("/v1/streams/small/forecasts", case)
+    assert (first.status_code, first.json().get("result")) == (200, "forecast"), first.text
+    assert server.outcome(column, 1.0, stream="small").status_code == 200
+    headers = {"content-type": "application/json"}
+    for field, path in (("cases", "forecasts"), ("outcomes", "outcomes")):
+        body = f'{{"{word}": []}}'.encode()
+        answer = server.http.post(f"/v1/streams/small/{path}", content=body, headers=headers)
+        assert (answer.status_code, "length >= 1" in answer.text) == (422, column == field), answer.text
+
+
+def test_the_same_case_is_the_same_json(server: Running) -> None:
+    for k, (first, other) in enumerate([(1, True), (1, 1.0), (0, False), ("1", 1), (None, "")]):
+        case = {"id": f"json-{k}", "context": {"a": first, "b": None}, "hint": 0.2}
+        assert server.post("/v1/streams/small/forecasts", case).status_code == 200
+        turned = case | {"context": {"b": None, "a": first}}
+        assert server.post("/v1/streams/small/forecasts", turned).json()["replayed"] is True
+        changed = case | {"context": {"a": other, "b": None}}
+        assert server.post("/v1/streams/small/forecasts", changed).status_code == 409, (first, other)
+
+
+def test_a_column_that_is_needed_is_asked_for_by_name(server: Running) -> None:
+    """A misspelled column would be a missing value for ever; null says that there is none."""
+    before = server.status()
+    refused = server.forecast("column-1", carier="UA", origin="EWR")
+    assert (refused.status_code, "'carier'; did you mean 'carrier'?" in refused.json()["detail"]) == (422, True)
+    refused = server.forecast("column-1", stream="learning", carrier="UA", hours=4)
+    assert (refused.status_code, "'hours'; did you mean 'hour'?" in refused.json()["detail"]) == (422, True)
+    assert server.status() == before
+    cases = [{"id": "column-1", "context": {"carrier": "UA", "origin": None, "more": 1}}, {"id": "column-2"}]
+    answers = server.post("/v1/streams/late/forecasts", {"cases": cases}).json()["forecasts"]
+    assert [one["result"] for one in answers] == ["forecast", "refused"]
+    assert server.http.put("/v1/streams/lenient", json={"groups": ["a"], "absent": "missing"}).status_code == 201
+    assert server.forecast("column-3", stream="lenient", b=1).status_code == 200
+    assert server.outcome("column-3", 1.0, stream="lenient").status_code == 200
+    names = {one["name"] for one in server.http.get("/v1/streams/lenient/audit").json()["groups"]}
+    assert names == {"all", "a=missing"}
+    assert server.http.delete("/v1/streams/lenient").status_code == 204
+
+
+def test_only_what_was_learned_calibrates(server: Running) -> None:
+    """The first answers of a stream are the model's own, and say so, also when they are asked for again."""
+    assert server.http.put("/v1/streams/young", json={}).status_code == 201
+    told = [server.forecast("y-0", stream="young").json()]
+    assert server.outcome("y-0", None, stream="young").status_code == 200
+    told.append(server.forecast("y-1", stream="young").json())
+    assert server.outcome("y-1", 1.0, stream="young").status_code == 200
+    told.append(server.forecast("y-2", stream="young").json())
+    assert [one["calibrated"] for one in told] == [False, False, True]
+    assert told[0]["forecast"] == told[0]["hint"]
+    for k, one in enumerate(told):
+        assert server.forecast(f"y-{k}", stream="young").json() == one | {"replayed": True}
+    assert server.http.delete("/v1/streams/young").status_code == 204
+
+
 def test_null_alone_forgets(server: Running) -> None:
     server.forecast("null-1")
     for body in ({"id": "null-1"}, {"id": "null-1", "y": "null"}, {"id": "null-1", "y": []}):
@@ -157,7 +217,7 @@ def test_null_alone_forgets(server: Running) -> None:
     assert server.http.get("/v1/streams/late/cases/null-1").json()["state"] == "pending"
     with Client(server.url) as client:
         for k in range(3):
-            client.forecast("late", f"client-{k}", {}, 0.5)
+            client.forecast("late", f"client-{k}", {"carrier": "UA", "origin": "EWR"}, 0.5)
         assert client.forget("late", "client-0") == Forgotten("client-0")
         assert client.forget("late", "client-0").replayed
         told = client.outcomes("late", [Outcome("client-1", None), Outcome("client-2", 1.0), Outcome("client-2", None)])
@@ -207,8 +267,12 @@ def test_bodies_and_batches_have_limits(server: Running) -> None:
     assert server.http.post("/v1/streams/late/forecasts", content=pieces(), headers=headers).status_code == 413
     cases = [{"id": f"n-{k}"} for k in range(201)]
     assert server.post("/v1/streams/late/forecasts", {"cases": cases}).status_code == 413
-    plain = server.http.post("/v1/streams/late/forecasts", content=b"{}", headers={"content-type": "text/plain"})
-    assert plain.status_code == 415
+    for kind, status in {
+        "text/plain": 415, "application/jsonp": 415, "application/json-seq": 415, "application/problem+json": 415,
+        "application/json": 422, "Application/JSON ; charset=utf-8": 422,
+    }.items():  # fmt: skip
+        answer = server.http.post("/v1/streams/late/forecasts", content=b"{}", headers={"content-type": kind})
+        assert answer.status_code == status, kind
 
 
 @pytest.mark.parametrize("id", ["", "a" * 201, "../x", "a b", "a\n", "a/b", "\u00e4", "\u0000", ".hidden"])
@@ -224,7 +288,8 @@ def test_odd_names_of_streams_and_cases_are_refused_where_they_enter(server: Run
     assert server.http.delete(f"/v1/streams/{name}").status_code == 404
     made = server.http.put(f"/v1/streams/{name}", json={})
     assert (made.status_code, "a stream's name is" in made.json()["detail"]) == (422, True)
-    assert server.http.get(f"/v1/streams/late/cases/{name}").status_code == 404
+    found = server.http.get(f"/v1/streams/late/cases/{name}")
+    assert (found.status_code, "%" in name) in ((404, "no case can have this id" in found.text), (404, False))
     assert "swapcal_store_losses_total 0.0" in server.http.get("/metrics").text
 
 
@@ -244,14 +309,14 @@ def test_streams_are_made_looked_at_and_deleted(server: Running) -> None:
     assert server.http.put("/v1/streams/fresh", json=spec).status_code == 201
     assert server.http.put("/v1/streams/fresh", json=spec).status_code == 200
     assert server.http.put("/v1/streams/fresh", json=spec | {"level": 0.7}).status_code == 409
-    assert server.forecast("f-1", stream="fresh").status_code == 200
+    assert server.forecast("f-1", stream="fresh", a=1).status_code == 200
     answer = server.http.get("/v1/streams/fresh").json()
     assert "seed" not in answer["spec"]
     assert answer["status"]["forecasts"] == 1
     assert "fresh" in server.http.get("/v1/streams").json()["streams"]
     assert server.http.delete("/v1/streams/fresh").status_code == 204
     assert server.http.get("/v1/streams/fresh").status_code == 404
-    assert server.forecast("f-1", stream="fresh").status_code == 404
+    assert server.forecast("f-1", stream="fresh", a=1).status_code == 404
     assert server.http.delete("/v1/streams/late").status_code == 409
     for bad in (
         {"property": "mode"},
@@ -260,28 +325,55 @@ def test_streams_are_made_looked_at_and_deleted(server: Running) -> None:
         {"groups": [["a", 1]]},
         {"features": ["a"]},
         {"group_limit": 10_000, "horizon": 10**9},
+        {"delay": "30d", "keep": "1s"},
+        {"delay": "120d"},
     ):
         assert server.http.put("/v1/streams/bad", json=bad).status_code == 422
 
 
+def test_streams_have_a_number_and_a_size(server: Running) -> None:
+    there = server.http.get("/v1/streams").json()["streams"]
+    names = [f"many-{k}" for k in range(20 - len(there))]
+    assert [server.http.put(f"/v1/streams/{name}", json={}).status_code for name in names] == [201] * len(names)
+    refused = server.http.put("/v1/streams/too-many", json={})
+    assert (refused.status_code, "raise `streams`" in refused.json()["detail"]) == (403, True)
+    assert server.http.put(f"/v1/streams/{names[0]}", json={}).status_code == 200
+    for name in names:
+        assert server.http.delete(f"/v1/streams/{name}").status_code == 204
+    large = server.http.put("/v1/streams/large", json={"group_limit": 10_000, "bins": 1001})
+    assert (large.status_code, "more than 2000000 cells" in large.json()["detail"]) == (422, True)
+
+
+def test_values_of_columns_make_no_more_groups_than_there_may_be(server: Running) -> None:
+    assert server.http.put("/v1/streams/full", json={"groups": ["a"], "group_limit": 10}).status_code == 201
+    for k in range(0, 400, 100):
+        cases = [{"id": f"v-{j}", "context": {"a": f"value {j}"}} for j in range(k, k + 100)]
+        assert server.post("/v1/streams/full/forecasts", {"cases": cases}).status_code == 200
+    assert server.status("full")["groups"] <= 11
+    assert server.http.delete("/v1/streams/full").status_code == 204
+
+
 def test_what_there_is_to_read(server: Running) -> None:
+    # A stream of its own: alarms come in the order of forecasts, and in the others some still wait for their outcomes.
+    assert server.http.put("/v1/streams/read", json={"groups": GROUPS}).status_code == 201
     for k in range(40):
-        server.forecast(f"read-{k}", hint=0.9, carrier="<b>&")
-        server.outcome(f"read-{k}", 0.0)
-    audit = server.http.get("/v1/streams/late/audit").json()
-    assert audit["before"]["rounds"] <= audit["after"]["rounds"] == server.status()["outcomes"]
+        server.forecast(f"read-{k}", hint=0.9, stream="read", carrier="<b>&", origin="EWR")
+        server.outcome(f"read-{k}", 0.0, stream="read")
+    audit = server.http.get("/v1/streams/read/audit").json()
+    assert audit["before"]["rounds"] <= audit["after"]["rounds"] == server.status("read")["outcomes"] == 40
     [group] = [one for one in audit["groups"] if one["name"] == "carrier=<b>&"]
     assert group["rounds"] == 40
     assert group["before"]["bias"] == pytest.approx(0.9, abs=0.05)
     assert group["before"]["off"]
     assert audit["before"]["groups_off"] >= 1
-    alarms = server.http.get("/v1/streams/late/alarms").json()
+    alarms = server.http.get("/v1/streams/read/alarms").json()
     assert "tolerated is a bias of 0.02 in any group" in alarms["note"]
     assert all(one["group"] in one["alarm"] and one["side"] in ("too high", "too low") for one in alarms["alarms"])
     assert ("carrier=<b>&", "too high") in {(one["group"], one["side"]) for one in alarms["model"]}
     metrics = server.http.get("/metrics").text
     for name, list_of in (("alarms", "alarms"), ("model_alarms", "model")):
-        assert len(alarms[list_of]) == server.status()[name]
-        assert f'swapcal_stream_{name}{{stream="late"}} {float(len(alarms[list_of]))}' in metrics
-    assert 'swapcal_cases_total{result="new",stream="late",what="forecast"}' in metrics
+        assert len(alarms[list_of]) == server.status("read")[name]
+        assert f'swapcal_stream_{name}{{stream="read"}} {float(len(alarms[list_of]))}' in metrics
+    assert 'swapcal_cases_total{result="new",stream="read",what="forecast"}' in metrics
     assert "carrier" not in metrics
+    assert server.http.delete("/v1/streams/read").status_code == 204

@@ -21,7 +21,7 @@ def test_every_call(server: Running) -> None:
         first = client.forecast("mine", "c-1", {"carrier": "UA"}, hint=0.3)
         assert isinstance(first, Forecasted)
         assert client.forecast("mine", "c-1", {"carrier": "UA"}, hint=0.3).replayed
-        answers = client.forecasts("mine", [Case("c-2", {}, 0.2), Case("c-3", {}, 7.0)])
+        answers = client.forecasts("mine", [Case("c-2", {"carrier": None}, 0.2), Case("c-3", {"carrier": "UA"}, 7.0)])
         assert [type(one) for one in answers] == [Forecasted, Refused]
         assert client.outcome("mine", "c-1", 1) == Learned("c-1", 1.0)
         results = client.outcomes("mine", [Outcome("c-2", 0.0), Outcome("x", 1.0)])
@@ -38,7 +38,9 @@ def test_every_call(server: Running) -> None:
     async def again() -> None:
         async with AsyncClient(server.url) as client:
             assert (await client.forecast("mine", "c-1", {"carrier": "UA"}, hint=0.3)).forecast == first.forecast
-            answers = await asyncio.gather(*(client.forecast("mine", f"a-{k}", {}, 0.5) for k in range(20)))
+            answers = await asyncio.gather(
+                *(client.forecast("mine", f"a-{k}", {"carrier": "AB"[k % 2]}, 0.5) for k in range(20))
+            )
             assert sorted(one.round for one in answers) == list(range(2, 22))
             assert len(await client.outcomes("mine", [Outcome(f"a-{k}", 1.0) for k in range(20)])) == 20
             assert (await client.outcome("mine", "a-1", 1.0)).replayed
@@ -58,7 +60,7 @@ def test_a_server_that_is_away_for_a_moment_is_waited_for(serve: Starter) -> Non
     server = serve()
     folder, port = server.config.parent, server.port
     with Client(server.url, retries=Retries(attempts=6000, first=0.05, longest=0.1)) as client:
-        client.forecast("late", "w-1", {}, 0.4)
+        client.forecast("late", "w-1", {"carrier": "UA", "origin": None}, 0.4)
         server.kill()
 
         def back() -> None:

@@ -26,7 +26,7 @@ def _metrics() -> set[str]:
     metrics = Metrics()
     metrics.served("/", 200, 0.1)
     metrics.cases["late", "forecast", "new"] += 1
-    text = metrics.text([status], queued=0, ready=True).decode()
+    text = metrics.text([status], lambda scope, stream: True, queued=0, ready=True).decode()
     return {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
 
 

@@ -125,7 +125,7 @@ def test_without_a_store_hints_can_be_passed_through(tmp_path: Path) -> None:
 def test_a_full_queue_refuses_and_loses_nothing(tmp_path: Path) -> None:
     async def play() -> tuple[int, int]:
         async with serving(Sqlite(str(tmp_path / "x.db")), Limits(queue=59)) as server:
-            jobs = [ForecastJob("late", [Case(f"c{k}-{j}") for j in range(10)]) for k in range(20)]
+            jobs = [ForecastJob("late", [Case(f"c{k}-{j}", {"carrier": "A"}) for j in range(10)]) for k in range(20)]
             results = await asyncio.gather(*(server.writer.submit(job, 10) for job in jobs), return_exceptions=True)
             refused = [result for result in results if isinstance(result, Problem)]
             assert {(problem.status, problem.retry_after) for problem in refused} == {(503, 1)}
@@ -213,6 +213,54 @@ def test_whatever_happens_in_the_writer_every_request_is_answered(
             assert server.writer.queued == 0
             [again] = await answers(server, case("a"))
             assert (again.forecast, again.replayed) == (first.forecast, True)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [("query_only = ON", "attempt to write a readonly database"), ("max_page_count = 1", "database or disk is full")],
+)
+def test_a_disk_that_is_full_or_only_read_is_told_and_loses_nothing(
+    tmp_path: Path, setting: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As SQLite itself says it; a page of 200 kB does not fit into what is left of the last one."""
+
+    async def play() -> None:
+        async with serving(Sqlite(str(tmp_path / "x.db"))) as server:
+            [first] = await answers(server, case("a"))
+            await server.query(lambda registry: registry.store._db.execute(f"PRAGMA {setting}").fetchall())
+            many = ForecastJob("late", [Case(f"m{k}", {"carrier": "A" * 400}, 0.5) for k in range(500)])
+            [refused] = await answers(server, many)
+            assert (refused.status, refused.store_down) == (503, True)
+            assert any(reason in getattr(one, "reason", "") for one in caplog.records)
+            await until_ready(server)
+            [again], made = await answers(server, case("a")), await server.writer.submit(many)
+            assert (again.forecast, again.replayed) == (first.forecast, True)
+            assert [one.round for one in made] == list(range(1, 501))
+
+    asyncio.run(play())
+
+
+def test_what_goes_on_in_the_background_survives_its_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens that are revoked are refused, whatever went wrong once; the watch over the store is such a loop too."""
+    monkeypatch.setattr("swapcal.service.server.TOKENS_EVERY", 0.01)
+
+    async def play() -> None:
+        async with serving(Sqlite(str(tmp_path / "x.db"))) as server:
+            calls, read = list[Any](), server.access.refresh
+
+            def failing(rows: Any) -> None:
+                calls.append(rows)
+                if len(calls) < 3:
+                    raise ZeroDivisionError
+                read(rows)
+
+            monkeypatch.setattr(server.access, "refresh", failing)
+            until = time.monotonic() + 60.0
+            while len(calls) < 5:
+                assert time.monotonic() < until
+                await asyncio.sleep(0.01)
 
     asyncio.run(play())
 

@@ -1,6 +1,7 @@
 """Requests made up from the OpenAPI document, right and wrong: no 500, and nothing changed by what was refused."""
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from effort import part
+from request_attack import attack
 from service_running import Running
 from swapcal.service.routes import OPERATIONS, Operation, document
 
@@ -96,6 +98,13 @@ def _state(http: httpx.Client) -> Any:
 def test_made_up_requests(server: Running) -> None:
     _attack(server, part(5000, 600))
     assert "traceback" not in server.log.read_text()
+
+
+def test_bad_requests_change_nothing(tmp_path: Path) -> None:
+    """What `make bad` sends 100,000 of."""
+    counts = attack(tmp_path, part(5000, 500))
+    assert {"400", "404", "405", "409", "415", "422"} <= set(counts)
+    assert counts["accepted"] < counts.total() / 10
 
 
 ODD_BODIES = [

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import swapcal as sc
 from swapcal.lifecycle import EVENTS, STATES, TABLE
 from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.registry import Registry
@@ -87,3 +88,33 @@ def test_each_cell_of_the_store(store: str, reloaded: bool, request: pytest.Fixt
         assert statuses == {(state, kind): TABLE[state][k] for state in STATES for k, kind in enumerate(EVENTS)}
     finally:
         desk.store.close()
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_a_held_outcome_is_corrected_until_it_is_learned(sqlite: str, reloaded: bool) -> None:
+    desk = Desk(sqlite)
+    try:
+        states = {}
+        for stream, told in (("told", [0.0]), ("corrected", [1.0, 1.0, 0.0]), ("for-good", [1.0, 0.0])):
+            spec = StreamSpec(seed=1, outcome_order="forecast", corrections=stream == "corrected")
+            desk.registry.create(stream, spec)
+            for name in "abc":
+                desk.case(stream, name)
+            answers = [desk.outcome(stream, "b", y) for y in told]
+            if reloaded:
+                desk.registry.forget(stream)
+            assert desk.outcome(stream, "a", 1.0) == "learned"
+            assert desk.outcome(stream, "b", 1.0 - told[-1]) == ("repeated" if stream == "for-good" else "contradicted")
+            if reloaded:  # the log behind the snapshot that the correction has made
+                desk.registry.forget(stream)
+            desk.case(stream, "d")
+            states[stream] = (answers, desk.registry.get(stream).forecaster.error(), desk.registry.get(stream).seq)
+        assert states["told"][0] == ["learned"]
+        assert states["corrected"][0] == ["learned", "repeated", "learned"]
+        assert states["for-good"][0] == ["learned", "contradicted"]
+        assert states["corrected"][1] == states["told"][1] != states["for-good"][1]
+        assert states["corrected"][2] == states["told"][2] + 1
+    finally:
+        desk.store.close()
+    with pytest.raises(sc.InvalidInput, match="outcome_order"):
+        StreamSpec(corrections=True).config()

@@ -1,9 +1,11 @@
 """A stream: the same bits however the events come, those of the package's own parts, watched, late and forgotten."""
 
+import asyncio
 import contextlib
 import dataclasses
 import itertools
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import pytest
 
 import swapcal as sc
 from swapcal.monitor import Monitor
+from swapcal.service.config import Config, Service
 from swapcal.service.idempotency import ForecastJob, OutcomeJob, play
 from swapcal.service.registry import Registry
 from swapcal.service.schemas import Case, Outcome, StreamStatus
+from swapcal.service.server import Server
 from swapcal.service.spec import MonitorSpec, StreamSpec
 from swapcal.service.sqlite import Sqlite
 from swapcal.service.store import open_store, pack, unpack
@@ -71,7 +75,8 @@ def test_audits_are_those_of_the_rounds_one_by_one() -> None:
 def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
     spec = StreamSpec(property="mean", low=-5, high=5, groups=["carrier"], seed=1, monitor=MonitorSpec(tolerance))
     stream = Stream("s", spec)
-    plain = Monitor(stream.property, stream.groups, tolerance=0.2 if tolerance is None else tolerance, alpha=0.05)
+    eps = 0.2 if tolerance is None else tolerance
+    plain = Monitor(stream.property, stream.groups, tolerance=eps, alpha=0.05, settle=stream.max_pending)
     rng, cases = random.Random(1), _cases(stream, 300)
     for k in range(30):
         stream.begin(float(k))
@@ -81,7 +86,8 @@ def test_the_monitor_is_the_packages_own(tolerance: float | None) -> None:
         for case, one, outcome in zip(group, made, y, strict=True):
             stream.learn(one, case.hint, outcome)
         stream.end()
-        plain.update_many(y, [one.value for one in made], [case.context for case in group])
+        contexts, rounds = [case.context for case in group], [one.round for one in made]
+        plain.update_many(y, [one.value for one in made], contexts, rounds=rounds)
     assert stream.monitors["watch"].monitor.to_bytes() == plain.to_bytes()
 
 
@@ -127,14 +133,14 @@ def test_where_outcomes_come_late_a_stream_shows_the_model_and_says_so(protect: 
 
 def test_a_stream_built_anew_takes_the_stored_forecasts_for_its_own() -> None:
     spec = SPECS["probability"]
-    [stored] = Stream("s", spec).predict([ValidCase({"carrier": "A"}, 0.5, None)])
+    [stored] = Stream("s", spec).predict([ValidCase({"carrier": "A", "origin": None}, 0.5, None)])
     again = Stream("s", spec)
-    [made] = again.predict([ValidCase({"carrier": "A"}, 0.5, None)])
+    [made] = again.predict([ValidCase({"carrier": "A", "origin": None}, 0.5, None)])
     assert made.outside() == stored.outside()
     assert made.sealed == stored.sealed
     again.learn(stored.outside(), 0.5, 1.0)
     other = Stream("t", spec)
-    other.predict([ValidCase({"carrier": "A"}, 0.5, None)])
+    other.predict([ValidCase({"carrier": "A", "origin": None}, 0.5, None)])
     with pytest.raises(sc.UnknownForecast):
         other.learn(stored.outside(), 0.5, 1.0)
 
@@ -267,3 +273,47 @@ def test_whoever_plays_the_log_again_gets_the_same_bits(
         assert again.status().outcomes + again.status().forgotten == 150
         following = [stream.validate({"carrier": "A"}, 0.4)] * 20
         assert [one.value for one in again.predict(following)] == [one.value for one in stream.predict(following)]
+
+
+def test_transactions_are_told_apart_whatever_the_clock_says(tmp_path: Path) -> None:
+    """A clock that stands, and requests between them that leave nothing in the log."""
+    with contextlib.closing(open_store(str(tmp_path / "swapcal.db"))) as store:
+        store.open()
+        registry = Registry(store, 10)
+        registry.create("late", StreamSpec(seed=1, monitor=MonitorSpec(tolerance=0.05, every=50)))
+
+        def sent(*jobs: Any) -> None:
+            commits = play(jobs, registry, 7.0, 10**9).commits
+            if commits:
+                store.commit(commits)
+
+        sent(ForecastJob("late", [Case(f"c{k}", {}, 0.9) for k in range(300)]))
+        for k in range(0, 300, 3):
+            sent(OutcomeJob("late", [Outcome(f"c{k + j}", float(j == 1)) for j in range(3)]))
+            # Refused, and seen before: neither is an event.
+            sent(OutcomeJob("late", [Outcome("nobody", 1.0)]), ForecastJob("late", [Case("c0", {}, 0.9)]))
+        stream = registry.get("late")
+        alarms = [one.to_bytes() for one in stream.monitors.values()]
+        registry.forget("late")
+        assert [one.to_bytes() for one in registry.get("late").monitors.values()] == alarms
+        assert stream.status().alarms > 0
+
+
+def test_a_clock_that_jumps_ahead_deletes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swapcal.service.writer.PRUNE_EVERY", 0.0)
+
+    async def play() -> None:
+        config = Config(Service(store=str(tmp_path / "x.db"), auth=False), streams={"late": StreamSpec()})
+        server = Server(config, Sqlite(config.service.store))
+        async with server.running():
+            await server.writer.submit(ForecastJob("late", [Case("a", {}, 0.5)]))
+            years = time.time() + 10 * 365 * 86_400.0
+            monkeypatch.setattr("swapcal.service.writer.time.time", lambda: years)
+            await server.writer.submit(ForecastJob("late", [Case("b", {}, 0.5)]))
+            server.writer.registry.streams["late"].snapshot_seq = 2
+            # Twice, as what is old is deleted after a query.
+            for _ in range(2):
+                found = await server.query(lambda registry: registry.store.find("late", ["a", "b"]))
+            assert (sorted(found), server.metrics.pruned) == (["a", "b"], 0)
+
+    asyncio.run(play())

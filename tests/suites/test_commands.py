@@ -206,10 +206,10 @@ def test_a_run_is_told_written_and_shown(desk: Path, task: str) -> None:
     page = ("--report", "page.html") if task == "interval" else ()
     told = swapcal(*asked, "--out", "out.csv", *page)
     assert (told.exit_code, told.stderr) == (0, ""), told.output
-    assert told.stdout.endswith(f"The forecasts of all {N} rows are in out.csv\n")
+    assert told.stdout.endswith(f"Wrote out.csv ({N} rows).\n")
     assert max(map(len, told.stdout.splitlines())) <= 80
     if task != "scalar":
-        assert share(task) in " ".join(told.stdout.split())
+        assert share(task) in " ".join(swapcal(*asked, "-v").stdout.split())
     before = sorted(desk.iterdir())
     outcome = swapcal(*asked, "--json")
     result = json.loads(outcome.stdout)["result"]
@@ -218,7 +218,7 @@ def test_a_run_is_told_written_and_shown(desk: Path, task: str) -> None:
     assert result["seed"] == result["config"]["seed"] == 1
     assert {row["group"] for row in result["group_table"]} == {"all", "g=u", "g=v"}
     if page:
-        assert "The page is page.html\n" in told.stdout
+        assert "Wrote page.html\n" in told.stdout
         assert result["verdict"]["headline"] in unescape(Path("page.html").read_text(encoding="utf-8"))
 
 
@@ -231,10 +231,23 @@ def test_the_verdict_comes_first_and_in_plain_words(desk: Path) -> None:
     told = swapcal("audit", "long.csv", "--y", "y", "--p", "p", "--groups", "carrier,hour,carrier*hour")
     assert (told.exit_code, told.stderr) == (0, ""), told.output
     lines = told.stdout.splitlines()
-    assert lines[0].startswith(" RECALIBRATE  ")
-    first = "".join(lines[: next(k for k, line in enumerate(lines) if line.startswith("Worst ranges"))])
+    assert lines[0].startswith("BIASED  ")
+    assert len(lines) <= 20
+    assert told.stdout.isascii()
+    first = told.stdout
     assert not any(word in first for word in ("swap error", "T^(1/3)", "multicalibration", "cell"))
     assert max(map(len, lines)) <= 80
+    assert (
+        swapcal("audit", "long.csv", *ASKED_OF_LONG, "-q").stdout.split() == " ".join(lines[: lines.index("")]).split()
+    )
+    every = swapcal("audit", "long.csv", *ASKED_OF_LONG, "--all").stdout
+    assert every.count("carrier=AA & hour=") > 20
+    more = swapcal("audit", "long.csv", *ASKED_OF_LONG, "-v").stdout
+    assert more.startswith(told.stdout)
+    assert "swap multicalibration error" in more
+
+
+ASKED_OF_LONG = ("--y", "y", "--p", "p", "--groups", "carrier,hour,carrier*hour")
 
 
 @pytest.mark.usefixtures("few_diagrams")
@@ -292,7 +305,7 @@ def test_two_thousand_groups_and_outcomes_outside_the_range(desk: Path) -> None:
     many.to_csv("many.csv", index=False)
     asked = ("audit", "many.csv", "--y", "y", "--p", "p")
     result = from_json(swapcal(*asked, "--groups", "city", "--json").stdout)
-    assert (len(result.first.groups), result.verdict.kind) == (2001, "fine")
+    assert (len(result.first.groups), result.verdict.kind) == (2001, "TOO FEW ROWS")
     assert len(result.before.curves) <= 30
     cramped = swapcal(*asked, "--groups", "city", "--limit", "100")
     assert (cramped.exit_code, cramped.stderr.count("\n")) == (0, 1)
@@ -303,7 +316,7 @@ def test_two_thousand_groups_and_outcomes_outside_the_range(desk: Path) -> None:
     cut = swapcal(*asked, "--low", "0", "--high", "1")
     assert cut.stderr.startswith("warning: row 5991 of ")
     assert (cut.exit_code, cut.stderr.count("\n")) == (0, 1)
-    assert "10 outcomes outside the range" in cut.stdout
+    assert "10 outcomes outside the range" in swapcal(*asked, "--low", "0", "--high", "1", "-v").stdout
 
 
 # What is refused, in one sentence.
@@ -368,8 +381,9 @@ def test_what_is_refused_is_refused_in_one_sentence(desk: Path, asked: tuple[str
 
 
 def test_every_option_is_in_the_help() -> None:
-    options = {each.name for each in fields(TaskConfig)} - {"cluster", "prefix", "max_pending"}
-    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "200"}).stdout
+    options = {each.name for each in fields(TaskConfig)} - {"cluster", "prefix", "max_pending", "anytime"}
+    options = {{"hypotheses": "class"}.get(name, name) for name in options}
+    shown = CliRunner().invoke(app, ["run", "--help-all"], env={"COLUMNS": "200"}).stdout
     assert all(f"--{name}" in shown for name in options)
     for name in (
         "out",
@@ -385,7 +399,7 @@ def test_every_option_is_in_the_help() -> None:
     ):
         assert f"--{name}" in shown
     for command in ("audit", "watch"):
-        shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+        shown = CliRunner().invoke(app, [command, "--help-all"], env={"COLUMNS": "200"}).stdout
         assert all(f"--{name}" in shown for name in ("y", "p, --hint", "groups", "property", "cluster", "config"))
 
 
@@ -401,6 +415,7 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         "later": True,
         "protect": "nothing",
         "budget": 0.1,
+        "against": ("refit",),
     }
     for one, other, why in CONFLICTS:
         with pytest.raises(InvalidInput, match="goes without") as error:
@@ -411,7 +426,7 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
 @pytest.mark.parametrize("value", [[1], {"a": 1}, b"x"])
 def test_options_of_a_wrong_kind_are_refused_by_their_name(value: Any) -> None:
     """Whoever reads options, a file or a service, gets to hear which of them is wrong."""
-    for name in {each.name for each in fields(TaskConfig)} - {"groups", "linear", "categories"}:
+    for name in {each.name for each in fields(TaskConfig)} - {"groups", "linear", "categories", "against"}:
         with pytest.raises(InvalidInput, match=f"^{name} must"):
             TaskConfig.from_mapping({"y": "y", name: value})
     more = {"bins": 0, "seed": -1, "jitter": -0.5, "interval": 1.5, "classes": 1, "delay": 5, "groups": 5, "prefix": 0}

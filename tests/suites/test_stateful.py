@@ -389,6 +389,17 @@ def _forge(plain: Any) -> Any:
     return ODD[int(RNG.integers(len(ODD)))]
 
 
+def _forge_part(part: bytes) -> bytes:
+    """A part with another value in its words, or with another byte behind them or where it has none."""
+    words, line, rest = part.partition(b"\n")
+    if words[:1] in (b"{", b"[") and (not rest or RNG.random() < 0.5):
+        return json.dumps(_forge(json.loads(words))).encode() + line + rest
+    if not part:
+        return part
+    at = int(RNG.integers(len(part) - len(rest) if rest else 0, len(part)))
+    return part[:at] + RNG.bytes(1) + part[at + 1 :]
+
+
 def _forge_bytes(kind: str, data: bytes) -> bytes:
     """Saved bytes with another value in the header, in a word, or in a part, under a right checksum."""
     packed = unpack(kind, data)
@@ -399,11 +410,8 @@ def _forge_bytes(kind: str, data: bytes) -> bytes:
         inner = state.kind_of(parts[name])
         if inner is not None:
             parts[name] = _forge_bytes(inner, parts[name])
-        elif parts[name][:1] in (b"{", b"["):
-            parts[name] = json.dumps(_forge(json.loads(parts[name]))).encode()
-        elif parts[name]:
-            at = int(RNG.integers(len(parts[name])))
-            parts[name] = parts[name][:at] + RNG.bytes(1) + parts[name][at + 1 :]
+        else:
+            parts[name] = _forge_part(parts[name])
     elif choice < 0.7 or not filled:
         plain = _forge(plain)
     else:

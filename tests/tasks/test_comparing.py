@@ -109,7 +109,8 @@ def test_the_command_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     html = Path("page.html").read_text(encoding="utf-8")
     assert ("<b>flat" in html, "&lt;b&gt;flat" in html) == (False, True)
     result: dict[str, Any] = json.loads(swapcal(*asked, "--json").stdout)["result"]
-    assert shown.stdout.startswith(result["verdict"]["headline"][:60])
+    verdict = result["verdict"]
+    assert shown.stdout.startswith(f"{verdict['kind']}  {verdict['headline'][:60]}")
     assert (result["kind"], [line["title"] for line in result["section_table"]]) == (
         "comparison",
         ["bad", "<b>flat"],

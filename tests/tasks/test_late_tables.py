@@ -42,7 +42,7 @@ def test_a_delay_and_a_column_are_one_thing(tmp_path: Path) -> None:
     assert written[0] == written[1]
     pd.DataFrame(columns).to_csv(tmp_path / "in.csv", index=False)
     at_once = run(tmp_path / "in.csv", TaskConfig("y", "p"), seed=4)
-    assert "--time day and --delay 2d" in at_once.verdict.sentences[-1]
+    assert "--time day --delay 2d" in " ".join(at_once.verdict.sentences)
 
 
 def test_times_that_are_unknown_are_counted() -> None:
@@ -193,6 +193,22 @@ def test_a_second_file_is_update_in_its_order(desk: Desk) -> None:
         assert desk.said == [f"nothing to do: all {N + MORE} rows of in.csv are done"]
         assert again.counts.scored == result.counts.scored
         assert (again.after.loss, again.after.swap_error) == (result.after.loss, result.after.swap_error)
+
+
+def test_of_outcomes_that_were_corrected_the_last_one_counts(desk: Desk) -> None:
+    late = np.flatnonzero(desk.blank[:N])
+    told, y = np.concatenate([late, late[:5]]), np.concatenate([1.0 - desk.y[late[:5]], desk.y[late[5:]]])
+    desk.run(desk.write(~desk.blank), id="booking", corrections=True)
+    table = desk.tell(told, np.concatenate([y, desk.y[late[:5]]]))
+    result = desk.run(desk.write(~desk.blank, N + MORE), table, id="booking", corrections=True)
+    assert f"learned from {len(late)} outcomes" in desk.said[0]
+    assert desk.forecasts() == desk.alone([*late[5:], *late[:5]], N + MORE)
+    assert result.counts.scored == np.count_nonzero(~desk.blank) + len(late)
+    # What was learned stays.
+    desk.run(desk.write(~desk.blank, N + MORE), desk.tell(late, 1.0 - desk.y[late]), id="booking", corrections=True)
+    assert f"{len(late)} outcomes are not those that were learned before, which stay" in "".join(desk.said)
+    with pytest.raises(sc.InvalidInput, match="--outcomes"):
+        TaskConfig("y", later=True, corrections=True)
 
 
 @pytest.mark.parametrize("change", ["known to another", "known to blank", "a hint"])

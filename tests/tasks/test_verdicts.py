@@ -19,19 +19,21 @@ import pytest
 import swapcal as sc
 from commands import run
 from streams import models, table
+from swapcal.audits.decision import explained
 from swapcal.audits.scores import Paired
 from swapcal.cli.output import view
 from swapcal.errors import DataError, InvalidInput
 from swapcal.properties import from_text
 from swapcal.report import page
+from swapcal.tables.grouping import parse_groups
 from swapcal.tables.records import growing_batches, read
 from swapcal.tasks.audit import audit, compare
 from swapcal.tasks.columns import RangeWarning
-from swapcal.tasks.config import TaskConfig, parse_groups
+from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, above, from_json, parse_threshold, to_json
 from swapcal.tasks.watch import watch
 from swapcal.text.numbers import number
-from swapcal.text.verdict import explained, verdict
+from swapcal.text.verdict import verdict
 
 
 def stream(n: int, seed: int = 0, n_groups: int = 16, bias: float = 0.0, whom: Any = ()) -> dict[str, Any]:
@@ -134,12 +136,12 @@ def test_the_numbers_behind_the_texts() -> None:
     assert small.swap_error > (small.chance_high or 0)
     assert small.n_biased != 0
     off = result("two groups are off")
-    names = {name for name, each in zip(off.first.groups, off.before.groups.significant, strict=True) if each}
+    names = {name for name, each in zip(off.first.groups, off.before.groups.biased, strict=True) if each}
     assert names == {"all", "g=g3", "g=g5"}
     assert (explained(result("noise").before) or 0.0) < 0.01  # type: ignore[arg-type]
     assert result("delays depend").lateness.dependent
     flat = audit(with_p(table(5000), np.full(5000, 0.9)), TaskConfig("y", "p", ["g"]))
-    assert (flat.verdict.kind, "all 0.9" in flat.first.binning) == ("refit", True)
+    assert (flat.verdict.kind, "all 0.9" in flat.first.binning) == ("RETRAIN", True)
 
 
 @pytest.mark.parametrize("property", ["quantile:0.9", "expectile:0.8", "median", "moment:2"])
@@ -151,7 +153,7 @@ def test_other_properties_are_judged_too(property: str) -> None:
     p = base**2 + base * 20 + 400 / 3 if property == "moment:2" else base + spread
     question = TaskConfig("y", "p", ["g"], property=property, low=0.0, high=60.0)
     right, off = (audit({"y": y, "p": each, "g": g}, question) for each in (p, np.where(g == "a", p * 0.7, p)))
-    assert (right.verdict.kind, off.verdict.kind) == ("fine", "recalibrate")
+    assert (right.verdict.kind, off.verdict.kind) == ("CALIBRATED", "BIASED")
     assert off.before.worst[0].high < 0
 
 
@@ -162,7 +164,7 @@ def test_verdicts_of_runs() -> None:
     mean = sc.Mean().wording
     sides = [(before, after, pair), (after, after, None), (None, after, None), (None, before, None)]
     said = [verdict(one, two, wording=mean, paired=each).kind for one, two, each in sides]
-    assert said == ["recalibrate", "fine", "fine", "recalibrate"]
+    assert said == ["IMPROVED", "NO CHANGE NEEDED", "CALIBRATED", "BIASED"]
     with pytest.raises(InvalidInput, match="needs forecasts"):
         verdict(None, None, wording=mean)
 
@@ -175,18 +177,19 @@ def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
     p = np.clip(rng.gamma(0.3, 0.02, n), 0.0, 0.5)
     y = (rng.random(n) < p + 0.03 * (g == "b")).astype(float)
     before: Any = audit({"y": y, "p": p, "g": g}, TaskConfig("y", "p", groups=["g"])).before
-    assert before.groups.n_significant == 1
+    assert before.groups.n_biased == 1
     dear = replace(before, scores=replace(before.scores, log_loss=1.02 * before.scores.log_loss))
     said = verdict(before, dear, wording=sc.Mean().wording)
-    assert said.headline.startswith("Not yet better: the model is off")
+    assert (said.kind, said.decision.reason) == ("NOT CORRECTED", "log loss")
     assert "log loss is 2.0 % higher" in said.headline
     unhealed = verdict(before, before, wording=sc.Mean().wording)
-    assert "less than half of that is gone" in unhealed.headline
-    right = replace(
-        before.groups, mean=np.zeros_like(before.groups.mean), significant=np.zeros_like(before.groups.significant)
-    )
-    calm = replace(before, groups=right, swap_error=0.0, n_worth_correcting=0)
-    assert verdict(before, calm, wording=sc.Mean().wording).headline.startswith("Use the recalibrated forecasts")
+    assert (unhealed.kind, unhealed.decision.reason) == ("NOT CORRECTED", "bias left")
+    passed = verdict(before, before, wording=sc.Mean().wording, changed=0)
+    assert (passed.kind, passed.decision.reason) == ("NOT CORRECTED", "unchanged")
+    nothing = np.zeros_like(before.groups.mean)
+    right = replace(before.groups, mean=nothing, low=nothing - 0.1, high=nothing + 0.1)
+    calm = replace(before, groups=right, swap_error=0.0, n_biased=0, together=False)
+    assert verdict(before, calm, wording=sc.Mean().wording).kind == "IMPROVED"
 
 
 def test_run_and_audit_say_the_same_of_the_model() -> None:
@@ -194,8 +197,9 @@ def test_run_and_audit_say_the_same_of_the_model() -> None:
         data = stream(9_000, 1, n_groups=4, bias=bias, whom=(2,))
         one, two = audit(data, TaskConfig("y", "p", ["g"])), run(data, TaskConfig("y", "p", ["g"]))
         np.testing.assert_allclose(one.before.groups.mean, two.before.groups.mean, atol=1e-12)
-        np.testing.assert_array_equal(one.before.groups.significant, two.before.groups.significant)
-        assert one.verdict.kind == two.verdict.kind == ("fine" if bias == 0.0 else "recalibrate")
+        np.testing.assert_array_equal(one.before.groups.biased, two.before.groups.biased)
+        assert one.verdict.kind == ("CALIBRATED" if bias == 0.0 else "BIASED")
+        assert one.verdict.decision.before == two.verdict.decision.before
 
 
 def test_since_when() -> None:
@@ -221,7 +225,7 @@ def test_clusters_are_not_taken_for_independent_rows() -> None:
     alone, together = (audit(data, TaskConfig("y", "p", ["g"], cluster=cluster)).before for cluster in (None, "day"))
     widths = [float(np.ptp([each.groups.low[1], each.groups.high[1]])) for each in (alone, together)]
     assert widths[1] > 2 * widths[0]
-    assert together.groups.n_significant == 0
+    assert together.groups.n_biased == 0
 
 
 def test_thresholds() -> None:
@@ -247,7 +251,7 @@ def test_a_search_finds_whom_nobody_listed_and_warns_of_leaks() -> None:
     data["y"] = np.where(hit, rng.random(40_000) < np.clip(data["p"] + 0.15, 0, 1), data["y"]).astype(float)
     data["closed"] = np.where(data["y"] > 0, "late", "in time").tolist()
     result = audit(data, TaskConfig("y", "p"), discover=True)
-    assert result.verdict.kind == "recalibrate"
+    assert result.verdict.kind == "BIASED"
     confirmed = [one.name for one in result.discovery.confirmed]
     assert any("g=g4" in name and "shift=night" in name for name in confirmed)
     assert [leak.name for leak in result.discovery.leaks] == ["closed"]
@@ -278,7 +282,7 @@ def test_alarms_of_a_file_that_grows(tmp_path: Path) -> None:
     whole = list(watch(read(path, columns=question.columns), question, alpha=0.01))
     sides = {each["group"]: each["side"] for each in found}
     assert sides["g=g1"] == "too low"
-    assert set(sides) <= {"g=g1", "everybody"}, "nobody else is off"
+    assert set(sides) <= {"g=g1", "all rows"}, "nobody else is off"
     assert {each["group"] for each in found} == {each["group"] for each in whole}
     n_rows = sum(batch.n for batch in growing_batches(str(path), None, follow=False))
     assert n_rows == 12_000
@@ -363,9 +367,9 @@ def test_linear_functions_find_what_groups_do_not() -> None:
     z, p = rng.normal(50.0, 20.0, n), rng.choice([0.4, 0.5, 0.6], n)
     y = (rng.random(n) < p + 0.1 * np.clip((z - 50) / 20, -2, 2)).astype(float)
     data = {"y": y, "p": p, "z": z}
-    assert audit(data, TaskConfig("y", "p")).verdict.kind == "fine"
+    assert audit(data, TaskConfig("y", "p")).verdict.kind == "CALIBRATED"
     result = audit(data, TaskConfig("y", "p", linear="z"))
-    assert result.verdict.kind == "recalibrate"
+    assert result.verdict.kind == "BIASED"
     assert result.first.groups == ("all", "constant", "z")
     assert "on z" in result.before.witness
 

@@ -229,6 +229,25 @@ def bench_late(
     raise typer.Exit(code)
 
 
+@bench.command("classes")
+def bench_classes(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with bike_hour.csv, adult.csv, ...")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    docs: Annotated[Path | None, typer.Option(help="Also write classes.md into this directory.")] = None,
+) -> None:
+    """Boxes against groups on four files and on a bias in corners; what each class costs; regret of every loss.
+
+    Exit code 1 if a target is missed.
+
+    Example: swapcal bench classes data --docs docs
+    """
+    with error_boundary():
+        from swapcal_benchmarks.classes import classes_report
+
+        code = classes_report(directory).publish(typer.echo, json=json, docs=docs)
+    raise typer.Exit(code)
+
+
 @bench.command("wrapper")
 def bench_wrapper(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with adult.csv, elec2.csv, ...")],
@@ -297,3 +316,22 @@ def bench_scale(
         from swapcal_benchmarks.scale.scale_command import scale_report
 
         scale_report(quick=quick, spark=spark, out=out).publish(typer.echo, docs=docs)
+
+
+@bench.command("verdicts")
+def bench_verdicts(
+    runs: Annotated[int, typer.Option(min=1, help="Files of each kind.")] = 200,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+) -> None:
+    """Whether the first line is right: files without bias, files with a planted one, alarms on right models.
+
+    Takes a quarter of an hour on 2 cores that have nothing else to do. Seeds are fixed.
+
+    Example: swapcal bench verdicts --runs 20
+    """
+    from swapcal_benchmarks import verdicts
+    from swapcal_benchmarks.report import progress
+
+    with error_boundary(), progress("judging", float(len(verdicts.KINDS) + 2)) as done:
+        for table in verdicts.tables(runs, workers, done):
+            typer.echo(f"\n**{table.title}**\n\n{table.markdown()}")

@@ -287,6 +287,11 @@ class Audit(Stateful):
         if len(v):
             self._begun(functions).add_many(values, v, contexts, w)
 
+    def _count(self, p: Float64Array, v: Float64Array, rows: Rows | None, weights: Float64Array | None = None) -> None:
+        """Add many rounds whose V is known: outcomes and forecasts may be outside the range of the property."""
+        functions = self._functions()
+        self._begun(functions).add_many(p, v, functions.rows(None, len(p)) if rows is None else rows, weights)
+
     def merge(self, other: "Audit") -> None:
         """Add the rounds of another audit with the same settings.
 

@@ -294,7 +294,8 @@ def skill(
     is given back. Where there are more than 200 places, neighbors are taken together.
     """
     histograms, value, count = _merged(histograms, value, count)
-    points = outcomes.points(spread=True)
+    # Losses of a probability are affine in the outcome, up to a term without the forecast: means of bins tell them.
+    points = outcomes.points(spread=property.outcome(0.0, 0.0) is None)
     roots = points if not property.continuous else outcomes.points(spread=False)
     overall = histograms.sum(axis=0, keepdims=True)
     best = root(property, overall, roots)

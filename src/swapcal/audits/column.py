@@ -22,8 +22,8 @@ from swapcal.typing import Float64Array, IntArray
 PARTS = ("histograms", "timeline", "sample", "scores", "clusters", "forecasts", "means")
 
 USUAL = ("histograms", "timeline", "sample")
-# What of it adds up to that of the whole: all but what needs the order of the rounds.
-MERGED = ("histograms",)
+# What of it adds up to that of the whole: all but what needs the order of the rounds; clusters where there are any.
+MERGED = ("histograms", "clusters")
 
 
 class Column(Stateful):
@@ -52,6 +52,11 @@ class Column(Stateful):
         What to keep beside the sums, of "histograms", without which there is no summary; "timeline", bias over time;
         "sample", from which chance is drawn for all groups together; and "clusters", where rows hang together in
         clusters whose numbers come with them.
+    anytime : bool
+        Whether intervals hold at any time, as for a stream that is looked at again and again; else for one look.
+    adaptive : bool
+        Whether forecasts react to outcomes, so that who is in a range of forecasts does, too: intervals of these then
+        hold at any time.
 
     Notes
     -----
@@ -82,9 +87,11 @@ class Column(Stateful):
         fine: Float64Array | None = None,
         means: tuple[str, ...] = (),
         parts: Collection[str] = USUAL,
+        anytime: bool = False,
+        adaptive: bool = False,
     ) -> None:
         self.audit, self.linear, self.property = audit, linear, audit.property
-        self.label, self.constant = label, constant
+        self.label, self.constant, self.anytime, self.adaptive = label, constant, anytime, adaptive
         self.slot_edges = audit.bins if isinstance(audit.bins, np.ndarray) else None
         edges = (
             np.linspace(*self.property.domain, shown + 1)
@@ -124,14 +131,14 @@ class Column(Stateful):
         Parameters
         ----------
         y, p : array
-            Outcomes and forecasts, none missing. Losses are of these numbers as they are (but for a property of your
-            own, whose loss is asked inside its range alone); all else takes the end of the range for those outside.
+            Outcomes and forecasts, none missing, which may be outside the range: all is of these numbers as they are.
+            A property of your own is asked inside its range alone, so there the end of the range is taken.
         rows, linear : Rows
             Values of the groups and of the coordinates of the linear class, one row a round.
         weights : array, optional
             In [0, 1].
         clusters : array, optional
-            The number of each row's cluster, where the column was made with clusters; equal ones stand together.
+            The number of each row's cluster, where the column was made with clusters.
         time : callable, optional
             What is known of the time of a row, by its number among these, for `timeline`.
         numbers : tuple of arrays
@@ -139,20 +146,24 @@ class Column(Stateful):
         """
         if not len(y):
             return np.zeros(0)
-        given, (y, p) = (y, p), inside(self.property, y, p)
-        given = given if self.property.kernel["property"] else (y, p)
-        self.audit.update_many(y, p, rows, weights=weights)
-        if self.linear is not None:
-            self.linear.update_many(y, p, linear, weights=weights)
-        losses = np.asarray(self.property.loss(given[1], given[0]), dtype=np.float64)
-        v = np.asarray(self.property.identification(self.audit.rounded(p), y), dtype=np.float64)
+        if len(y) != len(p) or np.isnan(y).any() or np.isnan(p).any():
+            raise InvalidInput(
+                f"y and p must be finite, one entry per round; got {len(y)} outcomes, {len(p)} forecasts"
+            )
+        if not self.property.kernel["property"]:
+            y, p = inside(self.property, y, p)
+        judged = p if isinstance(self.audit.bins, np.ndarray) else self.audit.rounded(np.clip(p, *self.property.domain))
+        losses = np.asarray(self.property.loss(p, y), dtype=np.float64)
+        v = np.asarray(self.property.identification(judged, y), dtype=np.float64)
+        for audit, some in ((self.audit, rows), (self.linear, linear)):
+            if audit is not None:
+                audit._count(judged, v, some, weights)
         w = np.ones(len(y)) if weights is None else weights
-        told = given[0]
-        still = np.zeros(len(y)) if self.constant is None else w * np.asarray(self.property.loss(self.constant, told))
-        terms = np.column_stack([w, w * losses, w * v * v, w * told, w * told * told, still])
+        still = np.zeros(len(y)) if self.constant is None else w * np.asarray(self.property.loss(self.constant, y))
+        terms = np.column_stack([w, w * losses, w * v * v, w * y, w * y * y, still])
         # From left to right, so that the last digit depends neither on threads nor on where rounds are cut into calls.
         self._totals = np.cumsum(np.vstack([self._totals, terms]), axis=0)[-1]
-        scored = Scored(y, p, v, self.audit.slots(p), rows, linear, weights, clusters, time, numbers)
+        scored = Scored(y, p, v, self.audit.slots(judged), rows, linear, weights, clusters, time, numbers)
         events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
         self._binary = self._binary and events and scored.once
         self.scores = self.scores if events else None
@@ -197,16 +208,16 @@ class Column(Stateful):
             copy.histograms.settle_as(self.histograms)
         return copy
 
-    def summary(self, r: float = 2.0) -> ColumnSummary:
-        """Everything that is shown of the column: what every verdict is made from."""
-        return summarize(self, r)
+    def summary(self, r: float = 2.0, *, brief: bool = False) -> ColumnSummary:
+        """Everything that is shown of the column; if `brief`, what a verdict is made from, without its pictures."""
+        return summarize(self, r, brief=brief)
 
     def groups(self) -> GroupBias:
         """Every group over all its rows: bias, interval, and whether it is called off."""
         table = self.audit.table()
         sums = group_sums(table, self.cell_forecasts(table), self._centers(table), self.clusters)
         error = table.count @ (table.xv / table.count[:, None]) ** 2
-        return bias_of_group(sums, self.audit.function_names, error)
+        return bias_of_group(sums, self.audit.function_names, error, anytime=self.anytime)
 
     @property
     def functions(self) -> Hypotheses:
@@ -341,6 +352,8 @@ class Column(Stateful):
             "shown": [] if self.histograms is None else self.histograms.edges.tolist(),
             "means": () if self.means is None else self.means.names,
             "parts": list(self._parts()),
+            "anytime": self.anytime,
+            "adaptive": self.adaptive,
         }
 
     def _parts(self) -> dict[str, Any]:

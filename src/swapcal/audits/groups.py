@@ -1,34 +1,34 @@
-"""How each group fares over all of its rows: bias, an interval, the evidence, and whether it is called off."""
+"""How each group fares over all of its rows: its bias, with an interval, and whether it is biased."""
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from swapcal.audits.intervals import (
     CENTERS,
+    FEWEST_CLUSTERS,
     BiasInterval,
-    LogWealth,
     Terms,
-    both_sides,
-    discoveries,
+    exact_bias,
     forecast_bins,
     group_bias,
-    group_evidence,
 )
-from swapcal.audits.sums import Part, Positions, Scored, SumTable, added, grown
+from swapcal.audits.sums import Part, Positions, Scored, SumTable, grown
 from swapcal.typing import Float64Array, IntArray
 
 # --------
-# Sums over clusters of rows (a day, a patient, a booking), closed one after the other, for clustered intervals.
+# Sums over clusters of rows (a day, a patient, a booking), for clustered intervals and the global test.
+
+# Clusters that are told apart; further ones share the places of these, which stay independent of each other.
+MOST_CLUSTERS = 4096
 
 
 class ClusterSums(Part):
-    """Per group: the number of clusters, the sum of their sums, and the sum of their squared sums.
+    """Sums of w f V and of w |f| for each cluster of rows, per group, and for all rows per range of forecasts.
 
-    Rows come sorted by cluster; where the id changes, the cluster is closed. One that comes again later counts as a new
-    one, which makes intervals too narrow: sort first, and do not cut a cluster in two between parts.
+    Rows come in any order, and parts add up: clusters are known by their numbers, which are the same everywhere.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ class ClusterSums(Part):
 
     Notes
     -----
-    Memory: 33 bytes a group, whatever the number of clusters.
+    Memory: 16 bytes a cluster and group that comes up, for 4,096 clusters at most; further ones join those that are
+    there, by their numbers, which leaves the sums of different places independent.
 
     Examples
     --------
@@ -45,75 +46,107 @@ class ClusterSums(Part):
     >>> sums, rows = ClusterSums(2), Rows(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.ones(4))
     >>> v = np.array([0.5, 0.25, -1.0])
     >>> sums.add(Scored(v, v, v, np.zeros(3, dtype=np.int64), rows, clusters=np.array([7, 7, 8])))
-    >>> sums.close()
-    >>> sums.terms, sums.total, sums.squares
-    (array([2., 1.]), array([-0.25, -1.  ]), array([1.5625, 1.    ]))
+    >>> sums.count, sums.groups()[0]
+    (2, array([[ 0.75,  0.  ],
+           [-1.  , -1.  ]]))
     """
 
-    saved = ("terms", "total", "squares", "_open", "_touched", "_id")
+    saved = ("ids", "_totals", "_sizes", "_range_totals", "_range_sizes")
 
     def __init__(self, n_groups: int) -> None:
-        self.terms, self.total, self.squares = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
-        self._open = np.zeros(n_groups)
-        self._touched = np.zeros(n_groups, dtype=np.bool_)
-        # The number of the cluster that is open.
-        self._id = math.nan
+        self.n_groups = n_groups
+        self.ids = np.zeros(0)
+        self._totals, self._sizes = np.zeros((0, 0)), np.zeros((0, 0))
+        self._range_totals, self._range_sizes = np.zeros((0, 0)), np.zeros((0, 0))
 
-    def add(self, scored: Scored) -> None:
-        """Add rows; equal numbers of clusters stand together."""
-        clusters = scored.clusters
-        if clusters is None or not len(clusters):
-            return
-        starts = np.flatnonzero(np.concatenate([[clusters[0] != self._id], np.diff(clusters) != 0]))
-        run_of_row = np.zeros(len(clusters), dtype=np.int64)
-        run_of_row[starts] = 1
-        # Run 0 goes on with the cluster that is open; the last run stays open.
-        n_cells, last = len(self.terms), len(starts)
-        keys, where = np.unique(scored.cells(np.cumsum(run_of_row), n_cells), return_inverse=True)
-        sums = np.bincount(where, weights=scored.terms, minlength=len(keys))
-        run, cell = np.divmod(keys, n_cells)
-        first = run == 0
-        self._add_open(cell[first], sums[first])
-        if last:
-            self.close()
-            closed = (run > 0) & (run < last)
-            np.add.at(self.terms, cell[closed], 1.0)
-            np.add.at(self.total, cell[closed], sums[closed])
-            np.add.at(self.squares, cell[closed], sums[closed] ** 2)
-            self._add_open(cell[run == last], sums[run == last])
-        self._id = float(clusters[-1])
-
-    def close(self) -> None:
-        """Close the cluster that is open, as at the end of the stream."""
-        cells = np.flatnonzero(self._touched)
-        self.terms[cells] += 1.0
-        self.total[cells] += self._open[cells]
-        self.squares[cells] += self._open[cells] ** 2
-        self._open[cells] = 0.0
-        self._touched[cells] = False
-        self._id = math.nan
-
-    def merge(self, other: "ClusterSums", at: Positions) -> bool:
-        """Add another part of the stream; what is open on either side is closed."""
-        theirs = other.first(len(other.terms))
-        self.close()
-        for name in ("terms", "total", "squares"):
-            setattr(self, name, added(getattr(self, name), getattr(theirs, name), at.groups))
-        self._open = grown(self._open, self.terms.shape)
-        self._touched = np.zeros(len(self.terms), dtype=np.bool_)
-        return True
-
-    def first(self, n_groups: int) -> "ClusterSums":
-        """A copy for the first `n_groups` groups, all clusters closed."""
+    def of(self, n_groups: int) -> "ClusterSums":
+        """The same for so many groups."""
         copy = ClusterSums(n_groups)
-        for name in ("terms", "total", "squares", "_open", "_touched"):
-            setattr(copy, name, getattr(self, name)[:n_groups].copy())
-        copy.close()
+        for name in self.saved:
+            setattr(copy, name, getattr(self, name))
         return copy
 
-    def _add_open(self, cells: IntArray, sums: Float64Array) -> None:
-        self._open[cells] += sums
-        self._touched[cells] = True
+    @property
+    def count(self) -> int:
+        """How many clusters there are, up to `MOST_CLUSTERS`."""
+        return len(self.ids)
+
+    def groups(self) -> tuple[Float64Array, Float64Array]:
+        """Sums of w f V and of w |f|, shape (clusters, groups)."""
+        shape = (self.count, self.n_groups)
+        totals, sizes = (grown(each, shape)[: shape[0], : shape[1]] for each in (self._totals, self._sizes))
+        return totals, sizes
+
+    def ranges(self, slots: IntArray) -> tuple[Float64Array, Float64Array]:
+        """The same for all rows, shape (clusters, ranges), of the ranges of forecasts with these numbers."""
+        shape = (self.count, int(slots.max(initial=-1)) + 1)
+        totals, sizes = grown(self._range_totals, shape), grown(self._range_sizes, shape)
+        return totals[: self.count, slots], sizes[: self.count, slots]
+
+    def add(self, scored: Scored) -> None:
+        """Add rows."""
+        if scored.clusters is None or not len(scored.clusters):
+            return
+        ids, where = np.unique(scored.clusters, return_inverse=True)
+        places = self._places(ids.astype(np.float64))[where]
+        entries = (np.repeat(places, scored.lengths), scored.rows.indices)
+        sizes = np.ones(len(scored.rows.indices)) if scored.sizes is None else scored.sizes
+        weights = np.ones(len(places)) if scored.weights is None else scored.weights
+        self._totals, self._sizes = self._counted(self._totals, self._sizes, entries, scored.terms, sizes)
+        self._range_totals, self._range_sizes = self._counted(
+            self._range_totals, self._range_sizes, (places, scored.slots), scored.wv, weights
+        )
+
+    def merge(self, other: "ClusterSums", at: Positions) -> bool:
+        """Add another part of the stream."""
+        places = self._places(other.ids)
+        for name, columns in (("totals", at.groups), ("sizes", at.groups)):
+            mine, theirs = getattr(self, f"_{name}"), getattr(other, f"_{name}")[: other.count]
+            setattr(self, f"_{name}", _added_at(mine, theirs, places, columns))
+            mine, theirs = getattr(self, f"_range_{name}"), getattr(other, f"_range_{name}")[: other.count]
+            setattr(self, f"_range_{name}", _added_at(mine, theirs, places, at.slots))
+        self.n_groups = max(self.n_groups, self._totals.shape[1])
+        return True
+
+    def _places(self, ids: Float64Array) -> IntArray:
+        """Where these clusters are counted; new ones get a place while there is room."""
+        new = ids[~np.isin(ids, self.ids)][: MOST_CLUSTERS - self.count]
+        self.ids = np.concatenate([self.ids, new])
+        order = np.argsort(self.ids)
+        at = order[np.minimum(np.searchsorted(self.ids[order], ids), self.count - 1)]
+        known = self.ids[at] == ids
+        return np.where(known, at, (ids % max(self.count, 1)).astype(np.int64)).astype(np.int64)
+
+    def _counted(
+        self,
+        totals: Float64Array,
+        sizes: Float64Array,
+        at: tuple[IntArray, IntArray],
+        terms: Float64Array,
+        weights: Float64Array,
+    ) -> tuple[Float64Array, Float64Array]:
+        height = totals.shape[0]
+        height = height if self.count <= height else max(self.count, 2 * height)
+        totals, sizes = (grown(each, (height, int(at[1].max(initial=-1)) + 1)) for each in (totals, sizes))
+        np.add.at(totals, at, terms)
+        np.add.at(sizes, at, weights)
+        return totals, sizes
+
+
+def _added_at(array: Float64Array, other: Float64Array, places: IntArray, columns: IntArray | None) -> Float64Array:
+    """`array` with the lines of `other` added at `places`, of which several may be the same one."""
+    where = np.arange(other.shape[1]) if columns is None else columns[: other.shape[1]]
+    array = grown(array, (int(places.max(initial=-1)) + 1, int(where.max(initial=-1)) + 1))
+    np.add.at(array, (places[:, None], where[None, :]), other[:, : len(where)])
+    return array
+
+
+def cluster_terms(totals: Float64Array, sizes: Float64Array, size: Float64Array) -> Terms:
+    """The terms of an interval over clusters: the spread of what is left of each where the mean bias is taken out."""
+    total, m = totals.sum(axis=0), np.count_nonzero(sizes > 0, axis=0).astype(np.float64)
+    mean = np.divide(total, size, out=np.zeros_like(total), where=size > 0)
+    squares = ((totals - mean * sizes) ** 2).sum(axis=0) + total**2 / np.maximum(m, 1.0)
+    return Terms(m, total, squares, size, clusters=True)
 
 
 # --------
@@ -132,8 +165,9 @@ class BinarySums(NamedTuple):
 class GroupSums:
     """What is known of each group: rows, sum of w |f|, of w f V, of its square; and `usual`, the mean of (w V)^2.
 
-    binary: where V = p - y with y 0 or 1, each row counts once, and functions are groups (0 or 1): F2, which assumes
-    nothing. Otherwise F3, from 100 rows on. clusters: where rows hang together: F3 over these, from 30 of them on.
+    binary: where V = p - y with y 0 or 1, each row counts once, and functions are groups (0 or 1): intervals are exact,
+    of one look, or F2, which hold at any time. Otherwise Student's or F3, from 100 rows on. clusters: where rows hang
+    together: the same over these, from 20 of them on.
 
     Examples
     --------
@@ -145,7 +179,7 @@ class GroupSums:
     >>> sums = group_sums(cells.table())
     >>> found = sums.bias(0.05)
     >>> sums.mean.round(3), found.low.round(3), found.high.round(3)
-    (array([0.05]), array([0.02]), array([0.08]))
+    (array([0.05]), array([0.031]), array([0.069]))
     """
 
     rows: Float64Array
@@ -165,35 +199,28 @@ class GroupSums:
 
     @property
     def exact(self) -> bool:
-        """Whether intervals hold for any stream at any time, and not only for many rows or clusters."""
+        """Whether intervals hold for any number of rows, and not only for many rows or clusters."""
         return self.binary is not None and self.clusters is None
 
-    def bias(self, delta: Float64Array | float) -> BiasInterval:
-        """Interval of the bias of each group, each at error rate `delta`."""
+    def bias(self, delta: Float64Array | float, *, once: bool = True) -> BiasInterval:
+        """Interval of the bias of each group, each at error rate `delta`: for one look, or at any time."""
         if self.binary is not None and self.clusters is None:
-            return group_bias(*self.binary, delta)
-        return self._terms().bias(delta)
+            return exact_bias(*self.binary, delta) if once else group_bias(*self.binary, delta)
+        return self.terms().bias(delta, once=once)
 
-    def evidence(self, delta: float, tolerance: float = 0.0) -> LogWealth:
-        """Log e-values of both sides; `delta`, the rate of one group, matters to asymptotic ones only."""
-        if self.binary is not None and self.clusters is None:
-            return group_evidence(*self.binary, tolerance)
-        return self._terms().evidence(delta, tolerance)
-
-    def _terms(self) -> Terms:
+    def terms(self) -> Terms:
         """The terms of each group, and the usual square of one."""
-        sums = self.clusters
-        if sums is None:
+        if self.clusters is None:
             return Terms(self.rows, self.total, self.squares, self.size, self.usual)
-        usual = self.usual * self.rows / np.maximum(sums.terms, 1.0)
-        return Terms(sums.terms, sums.total, sums.squares, self.size, usual, clusters=True)
+        totals, sizes = self.clusters.groups()
+        return cluster_terms(totals, sizes, self.size)
 
 
 # Probability with which anything at all is claimed that is not so.
 ALPHA = 0.05
 
-# How everybody, groups and cells share that probability.
-SHARES = {"everybody": 0.1, "groups": 0.6, "cells": 0.3}
+# How all rows, the groups, ranges of forecasts, cells (of a group in a range) and the global test share it.
+SHARES = {"overall": 0.1, "groups": 0.6, "ranges": 0.1, "cells": 0.1, "together": 0.1}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,10 +228,10 @@ class GroupBias:
     """One entry for each group, "all" first.
 
     name; rows, weight: how many rows, and the sum of their weights. mean: mean of V, NaN without rows; [low, high]: its
-    interval. Those of all groups hold together with 97 %, that of everybody with 99.5 %. evidence: logarithm of the
-    e-value of the larger side. significant: 1 where the group is called off (e-BH), else 0. error: what the group alone
+    interval. Those of all groups hold together with 97 %, that of everybody with 99.5 %. error: what the group alone
     would give as multicalibration error at r = 2. exact: whether intervals hold for any stream; else they are those of
-    many rows, or of many clusters where `clusters` says so.
+    many rows, or of many clusters where `clusters` says so. anytime: whether they hold at any time, else for one look.
+    few_clusters: whether there are too few clusters for any interval.
     """
 
     name: tuple[str, ...]
@@ -213,11 +240,24 @@ class GroupBias:
     mean: Float64Array
     low: Float64Array
     high: Float64Array
-    evidence: Float64Array
-    significant: Float64Array
     error: Float64Array
     exact: bool = True
     clusters: bool = False
+    anytime: bool = False
+    few_clusters: bool = False
+
+    @property
+    def biased(self) -> npt.NDArray[np.bool_]:
+        """Which groups are biased: those whose interval leaves out 0."""
+        return np.asarray((self.low > 0) | (self.high < 0))
+
+    @property
+    def evidence(self) -> Float64Array:
+        """The bias over the half-width of its interval on the side of 0: above 1 where the group is biased."""
+        half = np.where(self.mean > 0, self.mean - self.low, self.high - self.mean)
+        size = np.abs(np.nan_to_num(self.mean))
+        evidence: Float64Array = np.divide(size, half, out=np.zeros(len(size)), where=half > 0)
+        return evidence
 
     @property
     def near(self) -> Float64Array:
@@ -231,16 +271,17 @@ class GroupBias:
         return int(np.count_nonzero(self.rows[1:] > 0))
 
     @property
-    def n_significant(self) -> int:
-        """Groups that are called off, besides everybody."""
-        return int(np.count_nonzero(self.significant[1:]))
+    def n_biased(self) -> int:
+        """Groups that are biased, besides everybody."""
+        return int(np.count_nonzero(self.biased[1:]))
 
     def ranked(self) -> IntArray:
-        """Positions of the groups with rows besides everybody: those off first, the largest bias beyond doubt first.
+        """Positions of the groups with rows besides everybody: the biased first, the surest bias first.
 
         The others follow by their evidence.
         """
-        order = np.lexsort((-self.evidence, -np.abs(self.near), self.significant == 0))
+        keys = (-self.evidence.round(9), -np.abs(self.near).round(9))
+        order = np.lexsort((np.array(self.name), *keys))
         order = order[(order > 0) & (self.rows[order] > 0)]
         return order.astype(np.int64)
 
@@ -273,27 +314,20 @@ def group_sums(
         binary = BinarySums(counts, ones, forecasts.sum(axis=0))
     rows, size, total, squares = (each.sum(axis=0) for each in (table.active, table.weight, table.xv, table.xvxv))
     usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
-    return GroupSums(rows, size, total, squares, usual, binary, None if clusters is None else clusters.first(n))
+    return GroupSums(rows, size, total, squares, usual, binary, None if clusters is None else clusters.of(n))
 
 
-def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array) -> GroupBias:
-    """Intervals at the shares of everybody and of the groups, and which of the groups are off."""
+def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array, *, anytime: bool = False) -> GroupBias:
+    """Intervals at the shares of all rows and of the groups."""
     rows, n = sums.rows, len(sums.rows)
     used = np.flatnonzero(rows[1:] > 0) + 1
-    n_groups = max(len(used), 1)
-    rate = ALPHA * SHARES["groups"]
-    delta = np.full(n, rate / n_groups)
-    delta[0] = ALPHA * SHARES["everybody"]
-    bias = sums.bias(delta)
+    delta = np.full(n, ALPHA * SHARES["groups"] / max(len(used), 1))
+    delta[0] = ALPHA * SHARES["overall"]
+    bias = sums.bias(delta, once=not anytime)
     here = rows > 0
     mean = sums.mean
     # An interval that holds nothing new says nothing: the mean itself always lies in it.
     low, high = (np.where(here, end, np.nan) for end in (np.minimum(bias.low, mean), np.maximum(bias.high, mean)))
-    evidence = both_sides(sums.evidence(rate / n_groups), one_test=not sums.exact)
-    off = np.zeros(n)
-    # e-BH calls every group whose interval leaves out 0 (the case k = 1); rounding at the very edge must not undo that.
-    off[used] = discoveries(evidence[used], rate, n_groups) | (low[used] > 0) | (high[used] < 0)
-    off[0] = float(here[0] and (low[0] > 0 or high[0] < 0))
     return GroupBias(
         names,
         rows,
@@ -301,9 +335,9 @@ def bias_of_group(sums: GroupSums, names: tuple[str, ...], error: Float64Array) 
         mean,
         low,
         high,
-        evidence,
-        off,
         error,
         exact=sums.exact,
         clusters=sums.clusters is not None,
+        anytime=anytime,
+        few_clusters=sums.clusters is not None and sums.clusters.count < FEWEST_CLUSTERS,
     )

@@ -1,7 +1,8 @@
-"""Which of many cells are off: counts with a bounded share of false ones, from e-values (e-BH)."""
+"""Intervals of the bias of cells and groups: exact ones for outcomes 0 or 1, and those of many rows or clusters."""
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -33,32 +34,14 @@ class Bets(NamedTuple):
     shifts: Float64Array
     log_weights: Float64Array
 
-    def log_wealth(self, mean: Float64Array) -> Float64Array:
-        r"""Logarithm of the wealth of somebody who bets that b, the mean in question, exceeds `mean`.
+    def smallest_mean(self, log_level: Float64Array | float) -> Float64Array:
+        r"""The b at which the wealth of somebody who bets that the mean exceeds b comes down to e^log_level.
 
         .. math:: W(b) = \sum_j w_j \exp(g_j - n \log(1 + \lambda_j (b + d_j)))
 
-        Guarantee: W at the true b, and so at every larger one, is at most a nonnegative martingale that starts at 1.
-        Taken at any stopping time it is an e-value for "the mean in question is at most `mean`".
-
-        Notes
-        -----
-        prod_t (1 + lambda X_t) / (1 + lambda mu_t) is a martingale, since lambda is fixed in advance. The logarithm is
-        concave, so sum_t log(1 + lambda mu_t) <= n log(1 + lambda (b + d)): dividing by the right-hand side instead
-        gives at most the martingale, though b is random and known to nobody. W decreases in b.
-
-        Parameters
-        ----------
-        mean : array, shape (cells,)
-            b; where 1 + lambda_j (b + d_j) is not positive, the wealth counts as infinite.
-        """
-        stakes = self.rates * (mean + self.shifts)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            exponents = self.log_weights + self.gains - self.n * np.log1p(np.maximum(stakes, -1.0))
-        return _log_sum(np.where(self.n > 0, exponents, self.log_weights + 0.0 * self.gains))
-
-    def smallest_mean(self, log_level: Float64Array | float) -> Float64Array:
-        """The b at which the wealth W(b) of `log_wealth` comes down to e^log_level; -inf for cells without rows.
+        It is -inf for cells without rows. W at the true b, and so at every larger one, is at most a nonnegative
+        martingale that starts at 1: prod_t (1 + lambda X_t) / (1 + lambda mu_t) is a martingale, since lambda is fixed
+        in advance, and the logarithm is concave, so that sum_t log(1 + lambda mu_t) <= n log(1 + lambda (b + d)).
 
         Guarantee: with probability at least 1 - e^-log_level, the mean in question exceeds what is returned, at all
         times at once (Ville's inequality). This holds for every iterate, not only for the limit.
@@ -82,15 +65,6 @@ class Bets(NamedTuple):
             # At the root the excess is 0 up to rounding; a step back would be valid, too, but would never end.
             mean = mean + np.maximum(largest + np.log(total) - log_level, 0.0) / slope
         return np.where(self.n > 0, mean, -np.inf)
-
-
-def _log_sum(exponents: Float64Array) -> Float64Array:
-    largest: Float64Array = exponents.max(axis=0)
-    # Infinite wealth stays infinite; inf - inf would not be a number.
-    at = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(over="ignore"):
-        total: Float64Array = np.exp(exponents - at).sum(axis=0)
-    return at + np.log(total)
 
 
 # --------
@@ -135,13 +109,6 @@ class BiasInterval(NamedTuple):
 
     low: Float64Array
     high: Float64Array
-
-
-class LogWealth(NamedTuple):
-    """Logarithms of e-values, one entry per cell: for a bias above the tolerance, and for one below minus that."""
-
-    too_high: Float64Array
-    too_low: Float64Array
 
 
 def forecast_bins(p: Float64Array) -> IntArray:
@@ -217,20 +184,6 @@ def group_bias(
     return possible(lower, -upper, counts.sum(axis=0), forecasts)
 
 
-def group_evidence(
-    counts: Float64Array, ones: Float64Array, forecasts: Float64Array, tolerance: Float64Array | float = 0.0
-) -> LogWealth:
-    """The e-values behind F2: how much each group speaks for a bias above `tolerance`, and for one below minus that.
-
-    Guarantee: wherever the bias is at most `tolerance`, exp(too_high) is at most a nonnegative martingale that starts
-    at 1; likewise the other side. The interval of `group_bias` leaves out 0 exactly where the larger of the two, at
-    tolerance 0, is above log(2 / delta).
-    """
-    bias = np.broadcast_to(tolerance, forecasts.shape)
-    sides = _both_sides_of_groups(counts, ones, forecasts)
-    return LogWealth(*(_in_parts(lambda b, *sums: _group_bets(*sums).log_wealth(b), bias, *side) for side in sides))
-
-
 def possible(low: Float64Array, high: Float64Array, count: Float64Array, forecasts: Float64Array) -> BiasInterval:
     """Intervals cut to what a bias can be: from P / n - 1, all outcomes 1, to P / n; [-1, 1] without rows."""
     mean = forecasts / np.maximum(count, 1.0)
@@ -285,6 +238,136 @@ def _in_parts(solve: Callable[..., Float64Array], *arrays: Float64Array) -> Floa
 
 
 # --------
+# One look at outcomes 0 or 1 that are independent of each other: the tails of a sum of Bernoullis, as Clopper and
+# Pearson's are those of a binomial count.
+
+# So many rows at its forecast are added to the outcomes of a stratum, whose share of ones would be 0 or 1 too often.
+N_STRATUM = 20
+_STEPS, _FURTHEST = 45, 60.0
+
+
+def exact_bias(
+    counts: Float64Array,
+    ones: Float64Array,
+    forecasts: Float64Array,
+    delta: Float64Array | float,
+    centers: Float64Array | None = None,
+) -> BiasInterval:
+    r"""The interval of the bias for one look, from rows and ones of each group in strata of like forecasts.
+
+    Guarantee: if outcomes are independent given forecasts and groups, and the number of rows does not depend on them,
+    the bias of each group lies in its interval with probability 1 - delta, up to the error of the tail, below 1 % of
+    the distance from 0 to an end for three ones or more, and up to that of the shares of ones within the strata.
+
+    Notes
+    -----
+    The count Y is a sum of Bernoullis. Their means are not known, but for how they differ: in stratum k they are taken
+    for expit(l_k + a), where l_k are the log odds seen there (of the ones and of `N_STRATUM` rows at the forecast), and
+    a shifts all alike. The ends are those a at which Y, or something further out, has probability delta / 2. One
+    stratum gives Clopper and Pearson's interval. Strata make it as narrow as the forecasts tell outcomes apart.
+
+    The tail is that of the saddlepoint: with K the cumulant function at a, x = Y - 1/2, K'(t) = x, the probability of Y
+    or more is that of a standard normal above r = w + ln(u/w) / w, w^2 = 2 (t x - K(t)), u = 2 sinh(t/2) sqrt(K''(t))
+    (Barndorff-Nielsen; Daniels' correction of continuity). That of 1 or more is exact.
+
+    Parameters
+    ----------
+    counts, ones : array, shape (strata, groups)
+        Rows and ones.
+    forecasts : array, shape (groups,)
+        Sums of the forecasts.
+    delta : float or array, shape (groups,)
+        Error rate.
+    centers : array, shape (strata,)
+        The forecast of each stratum; those of `forecast_bins` by default.
+
+    References
+    ----------
+    Daniels (1987), Tail probability approximations, International Statistical Review 55(1).
+
+    Examples
+    --------
+    >>> found = exact_bias(np.array([[2000.0]]), np.array([[500.0]]), np.array([620.0]), 0.05, np.array([0.3]))
+    >>> found.low.round(4), found.high.round(4)
+    (array([0.0404]), array([0.0788]))
+    """
+    p = (CENTERS if centers is None else centers)[:, None]
+    n, z = counts.sum(axis=0), normal_tail(np.broadcast_to(delta, forecasts.shape) / 2.0)
+    rows = np.maximum(n, 1.0)
+    high = forecasts / rows - _in_parts(_smallest_mean, counts, ones, (ones + N_STRATUM * p) / (counts + N_STRATUM), z)
+    others = counts - ones
+    shares = (others + N_STRATUM * (1.0 - p)) / (counts + N_STRATUM)
+    low = forecasts / rows - 1.0 + _in_parts(_smallest_mean, counts, others, shares, z)
+    return possible(low, high, n, forecasts)
+
+
+def normal_tail(share: Float64Array) -> Float64Array:
+    """The numbers that a standard normal exceeds with these probabilities."""
+    distinct, where = np.unique(share, return_inverse=True)
+    quantiles: Float64Array = np.array([-NormalDist().inv_cdf(float(one)) for one in distinct])[where]
+    return quantiles
+
+
+def _smallest_mean(counts: Float64Array, ones: Float64Array, shares: Float64Array, z: Float64Array) -> Float64Array:
+    """The mean at which so many ones or more have the probability of a normal above z; 0 where there are none."""
+    odds = np.log(shares) - np.log1p(-shares)
+    n, total = counts.sum(axis=0), ones.sum(axis=0)
+    x = total - 0.5
+
+    def means(shift: Float64Array) -> Float64Array:
+        return np.asarray(0.5 + 0.5 * np.tanh((odds + shift) / 2.0))
+
+    def zeros(shift: Float64Array) -> Float64Array:
+        """Minus the logarithm of the probability that there is no one."""
+        return np.asarray((counts * np.logaddexp(0.0, odds + shift)).sum(axis=0))
+
+    low, high = np.full(len(n), -_FURTHEST), np.full(len(n), _FURTHEST)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2.0
+        less = (counts * means(middle)).sum(axis=0) < x
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    at = (low + high) / 2.0
+    m, here = means(at), zeros(at)
+    spread = np.sqrt(np.maximum((counts * m * (1.0 - m)).sum(axis=0), 1e-300))
+    few, level = total == 1.0, 0.5 * special_erfc(z / math.sqrt(2.0))
+    low, high = np.zeros(len(n)), np.full(len(n), _FURTHEST)
+    for _ in range(_STEPS):
+        t = (low + high) / 2.0
+        there = zeros(at - t)
+        w = np.sqrt(np.maximum(2.0 * (t * x - here + there), 1e-300))
+        r = w + np.log(2.0 * np.sinh(t / 2.0) * spread / w) / w
+        near = np.where(few, -np.expm1(-there) > level, r < z)
+        low, high = np.where(near, t, low), np.where(near, high, t)
+    return np.where(total >= 1.0, (counts * means(at - high)).sum(axis=0) / np.maximum(n, 1.0), 0.0)
+
+
+def student_quantile(z: Float64Array | float, degrees: Float64Array | float) -> Float64Array:
+    """What Student's distribution exceeds as often as a normal exceeds z, by Cornish and Fisher's expansion.
+
+    Within 0.05 % for 19 degrees or more, down to tails of 1e-7.
+
+    Examples
+    --------
+    >>> student_quantile(1.959964, np.array([10.0, 1000.0])).round(3)
+    array([2.228, 1.962])
+    """
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return np.asarray(z + sum(term / degrees ** (k + 1) for k, term in enumerate(terms)))
+
+
+def special_erfc(x: Float64Array) -> Float64Array:
+    """The complementary error function of a few distinct numbers."""
+    distinct, where = np.unique(x, return_inverse=True)
+    values: Float64Array = np.array([math.erfc(float(one)) for one in distinct])[where]
+    return values
+
+
+# --------
 # Intervals of the bias for outcomes of any kind, from sums and sums of squares; exact in the limit only.
 #
 # Notation: X_1, X_2, ... are the terms of a cell, one for each row (w f V, with a weight w and a function's value f) or
@@ -296,7 +379,7 @@ def _in_parts(solve: Callable[..., Float64Array], *arrays: Float64Array) -> Floa
 # claimed below `FEWEST_ROWS` rows or `FEWEST_CLUSTERS` clusters.
 
 FEWEST_ROWS = 100
-FEWEST_CLUSTERS = 30
+FEWEST_CLUSTERS = 20
 TYPICAL_ROWS = 1000
 # Where the sequence is narrowest; elsewhere it is wider by the root of a logarithm.
 TYPICAL_CLUSTERS = 200
@@ -361,8 +444,14 @@ class Terms(NamedTuple):
         radius = np.sqrt(self._variance() * 2.0 * inside / rho * (np.log(inside) / 2.0 - np.log(delta)))
         return np.where(self._enough(), radius, np.inf)
 
-    def bias(self, delta: Float64Array | float) -> BiasInterval:
-        """The interval [S - R, S + R] / N, cut to [-1, 1], where V lies. Empty cells have [-1, 1].
+    def radius_once(self, delta: Float64Array | float) -> Float64Array:
+        r"""Radius of the sum S for one look: Student's, with m - 1 degrees; infinite where there are too few terms."""
+        degrees, half = np.maximum(self.m, 2.0) - 1.0, np.broadcast_to(delta, self.m.shape) / 2.0
+        quantile = student_quantile(normal_tail(half), degrees)
+        return np.where(self._enough(), quantile * np.sqrt(self.m * self._variance()), np.inf)
+
+    def bias(self, delta: Float64Array | float, *, once: bool = False) -> BiasInterval:
+        """The interval [S - R, S + R] / N, of F3 or `once`, of one look. Without enough terms it is everything.
 
         Examples
         --------
@@ -371,41 +460,11 @@ class Terms(NamedTuple):
         >>> bias.low.round(3), bias.high.round(3)
         (array([0.052]), array([0.148]))
         """
-        radius, size = self.radius(delta), np.maximum(self.size, np.finfo(np.float64).tiny)
+        radius = self.radius_once(delta) if once else self.radius(delta)
+        size = np.maximum(self.size, np.finfo(np.float64).tiny)
         low, high = (self.total - radius) / size, (self.total + radius) / size
-        return BiasInterval(np.maximum(low, -1.0), np.minimum(high, 1.0))
-
-    def evidence(self, delta: float, tolerance: float = 0.0) -> LogWealth:
-        r"""Logarithms of the e-values behind F3, in the limit: for a bias above `tolerance`, and below minus that.
-
-        .. math:: \ln E = \frac{\rho^2 D^2}{2 \hat\sigma^2 (m \rho^2 + 1)} - \frac12 \ln(m \rho^2 + 1),
-                  \quad D = S - N \, \mathrm{tolerance}
-
-        where D is positive, and its second term elsewhere. Too few terms are no evidence: 0.
-
-        Parameters
-        ----------
-        delta : float
-            The error rate of one cell for which rho is set. E is at least 1 / delta exactly where the interval of
-            `bias` at this delta leaves out the tolerance: this is one two-sided test, so both sides may be
-            compared with 1 / delta (`both_sides` with `one_test`).
-
-        Examples
-        --------
-        >>> one = np.ones(1)
-        >>> Terms(1000 * one, 100 * one, 260 * one, 1000 * one).evidence(0.05).too_high.round(1)
-        array([16.6])
-        """
-        rho, variance, enough = self._rho_squared(delta), self._variance(), self._enough()
-        inside = self.m * rho + 1.0
-
-        def side(deviation: Float64Array) -> Float64Array:
-            positive = np.maximum(deviation, 0.0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                gain = np.where(positive > 0, rho * positive**2 / (2.0 * variance * inside), 0.0)
-            return np.where(enough, gain - np.log(inside) / 2.0, 0.0)
-
-        return LogWealth(side(self.total - tolerance * self.size), side(-self.total - tolerance * self.size))
+        known = np.isfinite(radius)
+        return BiasInterval(np.where(known, low, -1.0), np.where(known, high, 1.0))
 
     def _enough(self) -> npt.NDArray[np.bool_]:
         return self.m >= (FEWEST_CLUSTERS if self.clusters else FEWEST_ROWS)
@@ -417,75 +476,3 @@ class Terms(NamedTuple):
     def _variance(self) -> Float64Array:
         several = np.maximum(self.m, 2.0)
         return (np.maximum(self.squares - self.total**2 / several, 0.0) + N_PRIOR * self.usual) / (several - 1.0)
-
-
-def both_sides(evidence: LogWealth, *, one_test: bool = False) -> Float64Array:
-    """Log e-values for "off, on the side that it seems to be": half the larger side's, or the larger side's.
-
-    Two one-sided claims are made for each cell, so each gets half of the cell's share. A cell that is off to the other
-    side than the one named counts as a false discovery.
-
-    Parameters
-    ----------
-    evidence : LogWealth
-        Of both sides.
-    one_test : bool
-        Whether one martingale is behind both sides, as it is for `Terms.evidence`: then nothing is halved. Where
-        the true bias is at most 0, D is at most S minus the sum of means, so that the side "too high" is at most
-        the mixture at the true mean; the same mixture bounds the side "too low" where the bias is at least 0.
-
-    Examples
-    --------
-    >>> both_sides(LogWealth(np.log([8.0]), np.log([0.1]))).round(3) == np.log([4.0]).round(3)
-    array([ True])
-    """
-    larger: Float64Array = np.maximum(evidence.too_high, evidence.too_low)
-    return larger if one_test else larger - math.log(2.0)
-
-
-def discoveries(log_e: Float64Array, rate: float, n_possible: int | None = None) -> npt.NDArray[np.bool_]:
-    r"""e-BH: the cells to call off, so that on average at most `rate` of those called are not.
-
-    The k cells with the largest e-values are called, for the largest k with
-
-    .. math:: e_{(k)} \ge K / (k \, \mathrm{rate}).
-
-    Guarantee: E[false / max(called, 1)] <= rate, whatever the dependence between cells, at any stopping time.
-
-    Parameters
-    ----------
-    log_e : array, shape (cells,)
-        Logarithms of e-values, as `both_sides` gives them.
-    rate : float
-        False discovery rate, such as 0.05.
-    n_possible : int, optional
-        K, the number of cells that there could be; default: the number of cells given. What was left out must have been
-        left out for other reasons than its e-value.
-
-    Notes
-    -----
-    Proof: a false cell is called only if e >= K / (rate * called), so false / called <= sum over cells of
-    rate * e * 1{its null is true} / K, and each term has expectation at most rate / K. That nulls ("the average
-    conditional bias over the rows so far is at most 0") are random here changes nothing: e * 1{null} is at most a
-    martingale that starts at 1. Bonferroni is k = 1, so every cell whose interval at delta = rate / K leaves out 0 is
-    among the cells called.
-
-    References
-    ----------
-    Wang, Ramdas (2022), False discovery rate control with e-values, JRSS B 84(3).
-
-    Examples
-    --------
-    >>> discoveries(np.log([100.0, 70.0, 12.0, 0.3]), 0.1)
-    array([ True,  True, False, False])
-    """
-    called = np.zeros(len(log_e), dtype=np.bool_)
-    if not len(log_e):
-        return called
-    n_cells = max(len(log_e), n_possible or 0)
-    order = np.argsort(-log_e, kind="stable")
-    needed = math.log(n_cells / rate) - np.log(np.arange(1, len(log_e) + 1))
-    enough = np.flatnonzero(log_e[order] >= needed)
-    if enough.size:
-        called[order[: enough[-1] + 1]] = True
-    return called

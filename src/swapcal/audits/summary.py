@@ -8,11 +8,12 @@ import numpy.typing as npt
 
 from swapcal.audits.cells import Cell, Cells, cell_radii, find_witness, make_cells, worst_cell_sentence
 from swapcal.audits.chance import ChanceLevel, Skill, StratifiedSample, null_level, skill, skill_of_mean
-from swapcal.audits.groups import ALPHA, SHARES, GroupBias
+from swapcal.audits.groups import ALPHA, SHARES, GroupBias, cluster_terms
 from swapcal.audits.histograms import Curve, Histograms, OutcomeBins, make_curve
-from swapcal.audits.intervals import Terms, cell_bias
+from swapcal.audits.intervals import FEWEST_CLUSTERS, BiasInterval, Terms, cell_bias, exact_bias
 from swapcal.audits.scores import BinaryScores, GroupHistory, ScoreSums, fine_edges, onset
 from swapcal.audits.sums import SumTable
+from swapcal.audits.together import family_of_events, family_of_terms, p_value_of_families, p_value_of_signs
 from swapcal.errors import InvalidInput
 from swapcal.hypotheses import Linear
 from swapcal.typing import Float64Array, IntArray
@@ -21,14 +22,12 @@ if TYPE_CHECKING:
     from swapcal.audits.column import Column
 
 CONFIDENCE = 0.95
-# Bias below this part of a round's typical error is not worth a correction: it makes 0.25 % of a squared loss.
-NEGLIGIBLE = 0.05
-
-# The same for groups over all their rows, where errors of cells cannot cancel: 2 % of a row's typical error.
-NEGLIGIBLE_OF_GROUPS = 0.02
-
+# Cells of fewer rows are no ranges to be told of.
+FEWEST_OF_CELL = 20
 N_WORST = 12
 NEARLY = 0.9
+# A cell is one stratum, whose center does not matter.
+HALVES = np.array([0.5])
 N_CURVES = 30
 N_HISTORIES = 12
 
@@ -44,8 +43,9 @@ class ColumnSummary:
     chance_mean, chance_high: swap error that perfectly calibrated forecasts would have by chance, on average and in 95
     streams of 100 at most. typical: root mean square of V. constant_loss: loss of the best constant forecast;
     ideal_loss: loss of these forecasts after the best change of each value into another one; slope: of those others
-    against the forecasts. n_cells, n_biased, n_worth_correcting: cells in use, those whose interval leaves out 0, and
-    those where it does by more than is negligible. weight: sum of the weights, the T of the totals. groups: every group
+    against the forecasts. n_cells, n_biased: cells in use, and those whose interval leaves out 0. ranges: of
+    all rows, the bins of forecasts whose interval does. together: whether the
+    global test says that there is bias. weight: sum of the weights, the T of the totals. groups: every group
     over all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of
     everybody and of the worst groups, with `times`, what is known of the time at the start of each block; since: number
     of the row, from 1, from which on a group is biased, of those that were not from the start.
@@ -73,56 +73,57 @@ class ColumnSummary:
     slope: float | None = None
     n_cells: int = 0
     n_biased: int = 0
-    n_worth_correcting: int = 0
+    ranges: tuple[Cell, ...] = ()
+    together: bool = False
     constant: float | None = None
     scores: BinaryScores | None = None
     histories: dict[str, GroupHistory] | None = None
     times: tuple[str | None, ...] = ()
     since: dict[str, int] | None = None
 
-    def worth_correcting(self) -> npt.NDArray[np.bool_]:
-        """Which groups are off beyond doubt, and by more than is negligible."""
-        large = np.abs(np.nan_to_num(self.groups.mean)) > NEGLIGIBLE_OF_GROUPS * self.typical
-        return np.asarray(large & (self.groups.significant > 0))
 
+def summarize(column: "Column", r: float = 2.0, *, brief: bool = False) -> ColumnSummary:
+    """Everything that is shown of one column of forecasts; from its parts, as far as it has them.
 
-def summarize(column: "Column", r: float = 2.0) -> ColumnSummary:
-    """Everything that is shown of one column of forecasts; from its parts, as far as it has them."""
+    If `brief`, curves, histories and chance are left out, which take most of the time, and no verdict needs.
+    """
     histograms = column.histograms
     outcomes = None if histograms is None else histograms.outcomes
     if column.n_rounds == 0 or histograms is None or outcomes is None:
         raise InvalidInput("a column of forecasts needs a round to be summed up; add some first")
     table, names = column.table(), column.names
-    cells = make_cells(table, _intervals(column, table), names, r, CONFIDENCE, "adaptive")
+    exact = column.cell_forecasts(column.audit.table())
+    cells = make_cells(table, _intervals(column, table, exact), names, r, CONFIDENCE, "adaptive")
     near = np.maximum(cells.low, -cells.high)  # how far the interval stays away from 0; negative if it holds 0
     known = _skill(column, table, histograms, outcomes)
-    luck = _chance(column, table, r)
+    luck = None if brief else _chance(column, table, r)
     bins = histograms.bins(table.value)
     bias, counts = _heat(table, bins, len(histograms.forecasts))
     groups = column.groups()
-    histories, since = _histories(column, groups)
+    histories, since = (None, None) if brief else _histories(column, groups)
     return ColumnSummary(
         label=column.label,
         swap_error=column.swap_error(r),
         group_error=column.group_error(r),
         overall_error=column.overall_error(r),
         loss=column.loss,
-        curves=_curves(column, histograms, outcomes, table, bins, groups),
+        curves={} if brief else _curves(column, histograms, outcomes, table, bins, groups),
         edges=histograms.edges.copy(),
         bias=bias,
         counts=counts,
         histogram=histograms.forecasts.copy(),
         worst=_worst(cells, near > 0),
         witness=_witness(column, cells, near, r),
-        chance_mean=luck.mean,
-        chance_high=luck.high,
+        chance_mean=None if luck is None else luck.mean,
+        chance_high=None if luck is None else luck.high,
         typical=column.typical,
         constant_loss=known.constant,
         ideal_loss=known.ideal,
         slope=known.slope,
         n_cells=len(cells),
         n_biased=int(np.count_nonzero(near > 0)),
-        n_worth_correcting=int(np.count_nonzero(near > NEGLIGIBLE * column.typical)),
+        ranges=_ranges(column, table, bins, len(histograms.forecasts)),
+        together=not column.anytime and _p_value(column, exact, bins) <= ALPHA * SHARES["together"],
         weight=column.weight,
         groups=groups,
         constant=known.value,
@@ -133,27 +134,99 @@ def summarize(column: "Column", r: float = 2.0) -> ColumnSummary:
     )
 
 
-def _n_possible(column: "Column", table: SumTable) -> int:
-    """Cells that there can be; where that is unknown, so many that it does not matter when each of them appeared."""
-    n_cells = int(np.count_nonzero(table.active))
-    n_bins = column.audit.n_bins
-    return n_cells * (n_cells + 1) if n_bins is None else n_bins * table.xv.shape[1]
+def _intervals(column: "Column", table: SumTable, forecasts: Float64Array | None) -> tuple[Float64Array, Float64Array]:
+    """Intervals of all cells at their share of the error rate; none where rows hang together.
 
-
-def _intervals(column: "Column", table: SumTable) -> tuple[Float64Array, Float64Array]:
-    """Intervals of all cells at their share of the error rate: exact for binary V, else those of many rows."""
-    delta = ALPHA * SHARES["cells"] / max(_n_possible(column, table), 1)
+    Forecasts that react to outcomes may leave a cell when it looks worst, so theirs hold at any time.
+    """
+    once, used = not (column.anytime or column.adaptive), table.active > 0
+    delta = ALPHA * SHARES["cells"] / _possible(column, used, once=once)
     usual = float(table.vv.sum()) / max(float(table.rounds.sum()), 1.0)
-    bias = Terms(table.active, table.xv, table.xvxv, table.weight, usual).bias(delta)
-    low, high = (np.where(table.active > 0, end, sign) for end, sign in zip(bias, (-1.0, 1.0), strict=True))
-    own = column.audit.table()
-    forecasts = column.cell_forecasts(own)
-    if forecasts is not None:
+    terms = np.zeros(used.shape) if column.clusters is not None else table.active
+    bias = Terms(terms, table.xv, table.xvxv, table.weight, usual).bias(delta, once=once)
+    low, high = (np.where(used, end, sign) for end, sign in zip(bias, (-1.0, 1.0), strict=True))
+    if forecasts is not None and column.clusters is None:
+        own = column.audit.table()
         here = np.nonzero(own.active > 0)
-        ones = np.clip(np.round(forecasts - own.xv), 0.0, own.active)
-        exact = cell_bias(own.active[here], ones[here], forecasts[here], delta)
-        low[here], high[here] = exact
+        n, p = own.active[here], forecasts[here]
+        low[here], high[here] = _bias_of_events(n, np.clip(np.round(p - own.xv[here]), 0.0, n), p, delta, once=once)
     return low, high
+
+
+def _bias_of_events(
+    n: Float64Array, ones: Float64Array, p: Float64Array, delta: float, *, once: bool
+) -> tuple[Float64Array, Float64Array]:
+    return exact_bias(n[None], ones[None], p, delta, HALVES) if once else cell_bias(n, ones, p, delta)
+
+
+def _ranges(column: "Column", table: SumTable, bins: IntArray, n_bins: int) -> tuple[Cell, ...]:
+    """The biased ranges of forecasts, over all rows: bins of the pictures whose interval leaves out 0."""
+    once = not (column.anytime or column.adaptive)
+    rows, weight, v, squares, p = (
+        _pooled(each[:, None], bins, n_bins)[:, 0]
+        for each in (table.rounds, table.count, table.v, table.vv, table.value * table.count)
+    )
+    used = np.flatnonzero(rows > 0)
+    delta = ALPHA * SHARES["ranges"] / _possible(column, rows[:, None] > 0, once=once)
+    if column.clusters is not None:
+        totals, sizes = (_pooled(each.T, bins, n_bins).T for each in column.clusters.ranges(table.slot))
+        bias = cluster_terms(totals, sizes, weight).bias(delta, once=once)
+    elif column.binary:
+        q = _pooled((table.rounds * _center(column, table))[:, None], bins, n_bins)[:, 0]
+        bias = BiasInterval(*_bias_of_events(rows, np.clip(np.round(q - v), 0.0, rows), q, delta, once=once))
+    else:
+        usual = float(squares.sum()) / max(float(rows.sum()), 1.0)
+        bias = Terms(rows, v, squares, weight, usual).bias(delta, once=once)
+    off = [k for k in used.tolist() if bias.low[k] > 0 or bias.high[k] < 0]
+    numbers = [(p[k] / weight[k], rows[k], weight[k], v[k] / weight[k], bias.low[k], bias.high[k]) for k in off]
+    return tuple(
+        Cell(float(at), 0, "all", int(n), float(w), float(mean), float(low), float(high), float(n * mean * mean))
+        for at, n, w, mean, low, high in numbers
+    )
+
+
+def _center(column: "Column", table: SumTable) -> Float64Array:
+    """The p of V = p - y at each place of the table, on average over its rows."""
+    steps = column.property.binary_p(0.0) is not None and column.property.outcome(0.0, 0.0) is None
+    return np.asarray(column.property.binary_p(table.value)) if steps else table.value
+
+
+def _possible(column: "Column", used: npt.NDArray[np.bool_], *, once: bool) -> int:
+    """Cells that there are; at any time, that there can be, or so many that it does not matter when each appeared."""
+    n_cells, n_bins = int(np.count_nonzero(used)), column.audit.n_bins
+    if once:
+        return max(n_cells, 1)
+    return max(n_cells * (n_cells + 1) if n_bins is None else n_bins * used.shape[1], 1)
+
+
+def _p_value(column: "Column", forecasts: Float64Array | None, of_value: IntArray) -> float:
+    """The p-value of the global test over all groups and all ranges of forecasts, the bins `of_value`."""
+    table, families = column.audit.table(), getattr(column.functions, "families", [])
+    n_bins = int(of_value.max(initial=-1)) + 1
+    if column.clusters is not None:
+        if column.clusters.count < FEWEST_CLUSTERS:
+            return 1.0
+        ranges = _pooled(column.clusters.ranges(table.slot)[0].T, of_value, n_bins).T
+        return p_value_of_signs((column.clusters.groups()[0], ranges))
+    everybody, tested = np.zeros(1, dtype=np.int64), []
+    for family in (everybody, *families):
+        here = family[family < table.xv.shape[1]]
+        if forecasts is None:
+            cells = [_pooled(each[:, here], of_value, n_bins) for each in (table.active, table.xv, table.xvxv)]
+            tested += [family_of_terms(*(each.sum(axis=0) for each in cells)), family_of_terms(*map(np.ravel, cells))]
+            continue
+        p, n = forecasts[:, here], table.active[:, here]
+        rows = (n, np.clip(np.round(p - table.xv[:, here]), 0.0, n), p)
+        pooled = (_pooled(each, of_value, n_bins).reshape(1, -1) for each in rows)
+        tested += [family_of_events(*rows), family_of_events(*pooled)]
+    return p_value_of_families(tested)
+
+
+def _pooled(cells: Float64Array, bins: IntArray, n_bins: int) -> Float64Array:
+    """Sums of places over the bins that they belong to."""
+    sums = np.zeros((n_bins, cells.shape[1]))
+    np.add.at(sums, bins, cells)
+    return sums
 
 
 def _histories(column: "Column", groups: GroupBias) -> tuple[dict[str, GroupHistory] | None, dict[str, int] | None]:
@@ -164,7 +237,7 @@ def _histories(column: "Column", groups: GroupBias) -> tuple[dict[str, GroupHist
     histories = {groups.name[j]: column.timeline.of_group(j) for j in chosen}
     since = {}
     for j in chosen:
-        block = onset(histories[groups.name[j]], column.typical**2) if groups.significant[j] else None
+        block = onset(histories[groups.name[j]], column.typical**2) if groups.biased[j] else None
         if block is not None:
             since[groups.name[j]] = int(histories[groups.name[j]].start[block]) + 1
     return histories, since
@@ -213,7 +286,8 @@ def _chance(column: "Column", table: SumTable, r: float) -> ChanceLevel:
 
 def _worst(cells: Cells, sure: npt.NDArray[np.bool_]) -> tuple[Cell, ...]:
     """The worst cells by contribution, those whose interval leaves out 0 first: they are bias and not chance."""
-    order = np.concatenate([np.flatnonzero(sure), np.flatnonzero(~sure)])
+    many = sure | (cells.count >= FEWEST_OF_CELL)
+    order = np.concatenate([np.flatnonzero(sure), np.flatnonzero(~sure & many), np.flatnonzero(~many)])
     # Two names for the same rows, such as "all" and a value that everybody has, are one cell.
     places: dict[tuple[float, int, float], int] = {}
     for k in order.tolist():

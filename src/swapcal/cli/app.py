@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from swapcal.cli.help import TaskCommand
 from swapcal.cli.serve import serve
 from swapcal.cli.terminal import HELP, afterwards, error_boundary, following, interruptible, listen_alone, needs, stop
 from swapcal.errors import InvalidInput
-from swapcal.tasks.config import TaskConfig, kind_of, parse_columns, read_toml
+from swapcal.tasks.config import TaskConfig, kind_of, read_toml
 from swapcal.text.numbers import counted, printable
 
 File = Annotated[str, typer.Argument(help="CSV, Parquet or JSON lines; - for standard input.")]
@@ -30,11 +30,14 @@ ConfigFile = Annotated[
 FailAbove = Annotated[
     str | None,
     typer.Option(
-        help="Exit with 1 if a group is off beyond doubt by more than this: points of probability or coverage, else "
-        "units of the outcome. groups:N counts groups off; rms:X takes the root mean square bias of all cells."
+        help="Exit with 1 if a group is biased by more than this: points of probability or coverage, else "
+        "units of the outcome. groups:N counts biased groups; rms:X takes the root mean square bias of all cells."
     ),
 ]
 Page = Annotated[Path | None, typer.Option(help="Also write the page to this HTML file.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also what is behind the verdict.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The first line alone.")]
+All = Annotated[bool, typer.Option("--all", help="All groups.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 _FIELDS = {each.name: each for each in fields(TaskConfig)}
@@ -99,6 +102,8 @@ def task_config(file: Path | None, options: Mapping[str, Any], **more: Any) -> T
 
 def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns of forecasts that are audited, one or several."""
+    from swapcal.tables.grouping import parse_columns
+
     named = {**read_toml(file), **options}
     p = named.get("p", named.get("hint"))
     if not p:
@@ -106,25 +111,13 @@ def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, .
     return parse_columns(p) if isinstance(p, str) else tuple(p)
 
 
-class TaskCommand(TyperCommand):
-    """A command whose help names the properties there are, which are looked up when somebody reads it."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """As usual, with the names."""
-        from swapcal.properties import names
-
-        option: Any = next(each for each in self.params if each.name == "property")
-        option.help = f"{names()}."
-        super().format_options(ctx, formatter)
-
-
 # --------
 # `swapcal run`: forecasts for every row, and what they are worth beside the model's own.
 
 
 @configured(
-    "y p groups categories linear property interval classes low high positive weight learn horizon time known delay "
-    "order later id seed trust levels jitter bins r costs limit by protect budget"
+    "y p groups hypotheses categories linear property interval classes low high positive weight learn horizon time "
+    "known delay order later id corrections seed trust levels jitter bins r costs limit by protect budget against"
 )
 def run(
     file: File,
@@ -139,6 +132,9 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, whatever is in --state.")] = False,
     processes: Annotated[int | None, typer.Option(min=1, help="With --by: how many; else one for each core.")] = None,
     report: Page = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    every: All = False,
     json: AsJson = False,
     fail_above: FailAbove = None,
 ) -> None:
@@ -160,7 +156,7 @@ def run(
     """
     with error_boundary() as stopped:
         needs("rich", "the tables")
-        from swapcal.cli.output import show
+        from swapcal.cli.output import Shown, show
         from swapcal.tables.records import read
         from swapcal.tasks.by_key import ByKey, run_by_key
         from swapcal.tasks.checkpoint import check_distinct, check_page
@@ -190,8 +186,8 @@ def run(
                     typer.echo(printable(sentence))
                 return
             result, out = result.result(file, task), None
-        last = None if out is None else f"The forecasts of all {result.counts.rows:,} rows are in {out}"
-        show(result, report=report, json=json, fail_above=fail_above, last=last)
+        last = None if out is None else f"Wrote {out} ({result.counts.rows:,} rows)."
+        show(result, Shown(json, quiet, every, verbose), report=report, fail_above=fail_above, last=last)
 
 
 # --------
@@ -199,10 +195,10 @@ def run(
 
 
 @configured(
-    "y p groups categories linear property low high positive weight bins r costs limit time cluster",
+    "y p groups hypotheses categories linear property low high positive weight bins r costs limit time cluster anytime",
     p="Column of forecasts; several (a,b,c) are compared with the first.",
     linear="Columns of numbers: all linear functions of them.",
-    bins="Round forecasts to so many equal bins; else up to 200 values as they are, or about 48 bins.",
+    bins="Take forecasts together in so many equal bins; else up to 200 values as they are, or about 48 bins.",
     time="Column of times, rows sorted by it: since when; rows of a day count together.",
 )
 def audit(
@@ -221,6 +217,9 @@ def audit(
         Path | None, typer.Option(help="With --merge: keep the sums in a file (.audit) that can be added to others.")
     ] = None,
     report: Page = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    every: All = False,
     json: AsJson = False,
     fail_above: FailAbove = None,
 ) -> None:
@@ -239,7 +238,7 @@ def audit(
     """
     with error_boundary() as stopped:
         needs("rich", "the tables")
-        from swapcal.cli.output import show
+        from swapcal.cli.output import Shown, show
         from swapcal.tables.records import RereadableSource
         from swapcal.tasks import audit as auditing
         from swapcal.tasks.checkpoint import check_distinct, check_page
@@ -253,7 +252,7 @@ def audit(
         check_page(report)
         several, columns = len(models) > 1, question.columns
         if merge:
-            refused = {name: getattr(question, name) for name in ("costs", "time", "cluster")}
+            refused = {name: getattr(question, name) for name in ("costs",)}
             if names := [f"--{name}" for name, value in {"discover": discover, **refused}.items() if value]:
                 raise InvalidInput(f"--merge goes without {', '.join(names)}: sums do not tell that, rows do")
             if several:
@@ -275,7 +274,7 @@ def audit(
                     result = auditing.compare(passes, question, models, progress=progress)
                 else:
                     result = auditing.audit(passes, question, discover=discover, progress=progress)
-        show(result, report=report, json=json, fail_above=fail_above)
+        show(result, Shown(json, quiet, every, verbose), report=report, fail_above=fail_above)
 
 
 # --------
@@ -376,10 +375,12 @@ def demo(
     """
     with error_boundary() as stopped:
         stopped.append(f"stopped; pages that were ready are in {out}")
-        from swapcal.cli.output import view
-        from swapcal.demo import main
+        from rich.text import Text
 
-        main(out, view, rows=rows, json=json)
+        from swapcal.demo import main
+        from swapcal.text.summary import summary
+
+        main(out, lambda result: Text("\n".join(summary(result, fresh=False))), rows=rows, json=json)
 
 
 # --------
@@ -407,7 +408,7 @@ def report(
         check_distinct({"the result": 0 if file == "-" else file, "the page": out})
         check_page(out)
         path = save_page(read_result(file), out)
-        typer.echo(plain({"page": str(path)}) if json else printable(f"The page is {path}"))
+        typer.echo(plain({"page": str(path)}) if json else printable(f"Wrote {path}"))
 
 
 app = typer.Typer(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from rich import box
@@ -35,7 +35,8 @@ from swapcal.text.numbers import (
     signed,
 )
 from swapcal.text.sentences import notes
-from swapcal.text.verdict import class_title, coverage_text, headline_below_badge, per_round
+from swapcal.text.summary import headline, summary
+from swapcal.text.verdict import TONES, class_title, coverage_text, per_round
 
 WIDTH = 80
 # Rows of the tables.
@@ -43,26 +44,38 @@ N_GROUPS, N_SECTIONS, N_WORST = 12, 21, 5
 # Columns that a name has at least.
 LEAST = 12
 ERRORS = ("swap_error", "group_error", "overall_error", "chance_mean")
-BADGES = {
-    "fine": ("FINE", "bold white on green"),
-    "recalibrate": ("RECALIBRATE", "bold black on yellow"),
-    "refit": ("REFIT", "bold white on red"),
-}
+BADGES = {"good": "bold white on green", "unsure": "bold black on yellow", "bad": "bold white on red"}
 
 Columns = dict[str, list[str]]
 
 
-def show(result: Result, *, report: Path | None, json: bool, fail_above: str | None, last: str | None = None) -> None:
-    """The end of a command: the page, the result as JSON or as tables with a `last` line, and the exit code 1."""
+class Shown(NamedTuple):
+    """What a command prints of its result: JSON, the first line, all groups, or also what is behind it."""
+
+    json: bool = False
+    quiet: bool = False
+    every: bool = False
+    verbose: bool = False
+
+
+def show(result: Result, shown: Shown, *, report: Path | None, fail_above: str | None, last: str | None = None) -> None:
+    """The end of a command: the page, the result as JSON or as lines with a `last` one, and the exit code 1."""
     page = None if report is None else save_page(result, report)
-    if json:
+    wrote = [printable(line) for line in (None if page is None else f"Wrote {page}", last) if line is not None]
+    if shown.json:
         typer.echo(to_json(result))
+    elif shown.quiet:
+        typer.echo(headline(result))
     else:
-        console = Console(highlight=False)
-        console.print(view(cleaned(result), console.width))
-        for line in (None if page is None else f"The page is {page}", last):
-            if line is not None:
-                console.print(Text(printable(line)), soft_wrap=True)
+        console, kind = Console(highlight=False), result.verdict.kind
+        first, *rest = summary(result, every=shown.every, wrote=wrote)
+        head = Text(first)
+        head.stylize(BADGES[result.verdict.tone], 0, len(kind))
+        console.print(head, soft_wrap=True)
+        for line in rest:
+            console.print(Text(line), soft_wrap=True)
+        if shown.verbose:
+            console.print(Text(), view(cleaned(result), console.width))
     if fail_above is None:
         return
     threshold = parse_threshold(fail_above)
@@ -95,13 +108,9 @@ def plain(data: dict[str, Any]) -> str:
 
 
 def view(result: Result, width: int = WIDTH) -> RenderableType:
-    """The result as something that rich prints, within `width` columns: verdict, sections, groups, then the rest."""
-    verdict, head = result.verdict, Text()
-    if verdict.kind in BADGES:
-        mark, style = BADGES[verdict.kind]
-        head = Text.assemble((f" {mark} ", style), " ")
-    head.append(headline_below_badge(verdict), "bold")
-    parts: list[RenderableType] = [head, facts(result), Text()]
+    """What is behind a verdict, within `width` columns: sentences, sections, groups, then the rest."""
+    verdict = result.verdict
+    parts: list[RenderableType] = [facts(result), Text()]
     parts += [Padding(bullet(each), (0, 1)) for each in verdict.sentences]
     parts += [_classes(result, width)] if result.task == "classes" else []
     if result.kind == "comparison":
@@ -202,9 +211,7 @@ def groups_view(result: Result, width: int) -> Table | None:
     table, columns = _table(), {"rows": [count(row["rows"]) for row in shown]}
     if len(rows) > 1:
         before, *after = (sum(bool((row.get(side) or {}).get("off")) for row in rows[1:]) for side in sides)
-        counts_text = (
-            f"{before:,} of {len(rows) - 1:,} off beyond doubt{f' before, {after[0]:,} after' if after else ''}"
-        )
+        counts_text = f"{before:,} of {len(rows) - 1:,} biased{f' before, {after[0]:,} after' if after else ''}"
         table.title = f"\nGroups, the worst first: {counts_text}{', likeliest class' if several else ''}"
     for which in sides:
         cells, start = [row.get(which) for row in shown], f"{which}, " if len(sides) > 1 else ""
@@ -247,7 +254,7 @@ def _classes(result: Result, width: int) -> Table:
             for cell in last
         ]
     return _filled(
-        _table("\nClasses: bias of all rows in points, and groups off beyond doubt"),
+        _table("\nClasses: bias of all rows in points, and biased groups"),
         "class",
         [class_title(row["title"]) for row in shown],
         columns,
@@ -270,15 +277,15 @@ def _models(result: Result) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         cell, pair = row["before"], result.paired.get(row["title"])
-        mark, style = BADGES[row["verdict"]]
+        badge = Text(f" {row['verdict']} ", style=BADGES[TONES.get(row["verdict"], "bad")])
         cells = [
             f"{cell['groups_off']:,} of {cell['groups']:,}",
             words.signed(cell["bias"]),
             precise(cell["loss"]),
             "" if pair is None else relative(pair.difference, pair.before),
-            *([MISSING if cell["auc"] is None else number(cell["auc"])] if ordered else []),
+            *([MISSING if cell["auc"] is None else f"{cell['auc']:.3f}"] if ordered else []),
         ]
-        table.add_row(Text(row["title"]), Text(f" {mark} ", style=style), *cells)
+        table.add_row(Text(row["title"]), badge, *cells)
     return table
 
 
@@ -291,7 +298,7 @@ def _groups_of_models(result: Result, width: int) -> Table:
         cells = [(row["sections"].get(section.title) or {}).get("before") for row in shown]
         marks = ["*" if cell is not None and cell["off"] else " " for cell in cells]
         columns[shortened(section.title, 16)] = [a + b for a, b in zip(_biases(cells), marks, strict=True)]
-    table = _table(f"\nGroups, the worst first: {heading} of each model, * where off beyond doubt")
+    table = _table(f"\nGroups, the worst first: {heading} of each model, * where biased")
     names = [group_name(row["group"]) for row in shown]
     return _filled(table, "group", names, columns, width, n_rows=len(rows))
 
@@ -307,13 +314,14 @@ def _scores(result: Result) -> list[RenderableType]:
         one = side.scores
         line = f"{side.label}: {result.wording.loss} {precise(side.loss)}"
         if one is not None:
-            auc = "" if one.auc is None else f", AUC {number(one.auc)}"
+            auc = "" if one.auc is None else f", AUC {one.auc:.3f}"
             line = (
                 f"{side.label}: Brier score {precise(one.brier)}, log loss {precise(one.log_loss)}{auc}; of the Brier "
                 f"score, miscalibration {number(one.miscalibration)}, discrimination {number(one.discrimination)}, "
                 f"uncertainty {number(one.uncertainty)}"
             )
         lines.append(line)
+    lines += [f"{name}: {result.wording.loss} {precise(pair.after)}" for name, pair in result.against.items()]
     return [Text(), *(Padding(Text(line), (0, 1)) for line in lines)]
 
 
@@ -362,7 +370,7 @@ def _errors_table(result: Result, *columns: str) -> Table:
 def _worst(side: ColumnSummary, words: Wording, width: int) -> Table:
     """The cells with the largest contributions; names are cut, numbers never."""
     cells = side.worst[:N_WORST]
-    table = _table(f"\nWorst ranges of forecasts of {side.label}, those beyond doubt first")
+    table = _table(f"\nWorst ranges of forecasts of {side.label}, those with a CI without 0 first")
     numbers = {
         "forecast": [number(cell.value) for cell in cells],
         "rows": [count(cell.count) for cell in cells],

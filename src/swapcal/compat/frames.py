@@ -1,17 +1,23 @@
 """From a frame to forecasts or to a verdict in one line."""
 
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from swapcal.errors import InvalidInput
+from swapcal.errors import InvalidInput, OutcomesWarning
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Groups
 from swapcal.inputs import other_units
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable
-from swapcal.tables.sources import package
+from swapcal.tables.sources import frame_of, package
+from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import Result
 from swapcal.typing import Float64Array
 
 
@@ -74,47 +80,111 @@ def forecaster_for(
 
 
 def recalibrate(
-    frame: Any, *, y: str, hint: str | None = None, groups: Any = (), name: str = "forecast", **settings: Any
-) -> Any:
-    """The frame with a column of better forecasts, each made from the rows before it.
+    data: Any,
+    y: str,
+    p: Any = None,
+    groups: Any = (),
+    *,
+    property: Any = None,
+    interval: float | None = None,
+    classes: bool | None = None,
+    time: str | None = None,
+    known: str | None = None,
+    delay: str | None = None,
+    weight: str | None = None,
+    positive: str | None = None,
+    learn: bool | None = None,
+    seed: int | None = None,
+    config: TaskConfig | None = None,
+) -> Result:
+    """Better forecasts for every row of a table, each from earlier rows alone: what `swapcal run` does.
 
     Parameters
     ----------
-    frame : pandas or polars frame
-        Rows in the order of time.
+    data : frame, path or mapping of arrays
+        Rows in the order of time: a pandas, polars or Arrow frame, or a file.
     y : str
         Column of outcomes; rows without one are forecast and teach nothing.
-    hint : str, optional
-        Column of a model's forecasts.
-    groups : sequence
-        For whom, as `Groups` takes them.
-    name : str
-        Of the new column.
-    **settings
-        As for `forecaster_for`.
+    p : str or sequence of str, optional
+        Column of a model's forecasts; its ends or its classes with `interval` or `classes`.
+    groups : str or sequence
+        For whom: "carrier,origin,carrier*origin,age>=60", or a list of such.
+    property : str or Elicitable, optional
+        What is forecast; the mean or probability if nothing is said.
+    interval : float, optional
+        Intervals that cover this share of outcomes in every group.
+    classes : bool, optional
+        The outcome names a class.
+    time, known, delay : str, optional
+        Columns of when rows are forecast and when outcomes were known, or how long they take ("2d", "500" rows).
+        Without `known` and `delay` every outcome counts as known before the next row; where there is a time, a
+        warning says so.
+    weight, positive : str, optional
+        Column of weights; the text that counts as 1.
+    learn : bool, optional
+        Whether an online regression learns between the model and the engine; usual with groups.
+    seed : int, optional
+        Of the draws.
+    config : TaskConfig, optional
+        Everything else, under the names that the command has; what is given here goes before it.
 
     Returns
     -------
-    frame
-        Of the kind that was given.
+    Result
+        `frame` is the table with the new columns: "forecast"; "lower" and "upper"; or a column for each class. Of a
+        file it has the rows' numbers in place of the table. `verdict`, `by_group`, `plot` and `to_html` tell of it.
 
     Examples
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"late": [0, 1, 1, 0], "score": [0.2, 0.6, 0.8, 0.4]})
-    >>> list(recalibrate(frame, y="late", hint="score").columns)
+    >>> list(recalibrate(frame, "late", "score").frame.columns)
     ['late', 'score', 'forecast']
     """
-    asked = settings.pop("property", None), settings.pop("learn", False)
-    _, forecasts = _gone_through(frame, y, hint, groups, *asked, settings)
-    if hasattr(frame, "iloc"):
-        copy = frame.copy()
-        copy[name] = forecasts
-        return copy
-    narwhals = package("narwhals", "reading frames")
-    table = narwhals.from_native(frame, eager_only=True)
-    column = narwhals.new_series(name, forecasts, narwhals.Float64(), backend=table.implementation)
-    return table.with_columns(column).to_native()
+    from swapcal.tasks.runner import run
+
+    asked = _asked(
+        config,
+        {"y": y, "p": p, "groups": groups, "property": property, "interval": interval, "classes": classes}
+        | {"time": time, "known": known, "delay": delay, "weight": weight, "positive": positive}
+        | {"learn": learn, "seed": seed},
+    )
+    if asked.time is not None and not asked.timed:
+        warnings.warn(
+            f"every outcome was taken as known before the next row, as nothing says when; in production forecasts will "
+            f"be worse. Give known= (a column of times like {asked.time!r}) or delay='2d'",
+            OutcomesWarning,
+            stacklevel=2,
+        )
+    parts: list[Mapping[str, Any]] = []
+    result = run(data, asked, take=parts.append)
+    columns = {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
+    return replace(result, data=_joined(data, columns))
+
+
+def _asked(config: TaskConfig | None, given: dict[str, Any]) -> TaskConfig:
+    """The configuration, with what was given beside it."""
+    given = {name: value for name, value in given.items() if value is not None and value != ()}
+    return TaskConfig(**given) if config is None else replace(config, **given)
+
+
+def _joined(data: Any, columns: dict[str, Any]) -> Any:
+    """The table with the columns of the output; of what is no frame these alone."""
+    if isinstance(data, (str, PathLike, Mapping)) or hasattr(data, "read"):
+        return frame_of(columns)
+    new = {name: values for name, values in columns.items() if name not in _OWN}
+    if hasattr(data, "iloc"):
+        return data.assign(**new)
+    narwhals = package("narwhals", "frames")
+    table = narwhals.from_native(data, eager_only=True)
+    backend = table.implementation
+    return table.with_columns(
+        narwhals.new_series(name, values.tolist(), backend=backend) for name, values in new.items()
+    ).to_native()
+
+
+# Columns of the output that a table has already.
+_OWN = ("row", "before")
 
 
 def _gone_through(
@@ -158,33 +228,63 @@ def _late(frame: Any, y: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"order": config.order, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}}
 
 
-def audit(frame: Any, *, y: str, p: str, groups: Any = (), **question: Any) -> Any:
-    """The verdict that `swapcal audit` gives, on the forecasts in a frame.
+def audit(
+    data: Any,
+    y: str,
+    p: Any,
+    groups: Any = (),
+    *,
+    property: Any = None,
+    time: str | None = None,
+    cluster: str | None = None,
+    weight: str | None = None,
+    positive: str | None = None,
+    discover: bool = False,
+    config: TaskConfig | None = None,
+) -> Result:
+    """Whether forecasts in a table can be trusted, for every group: what `swapcal audit` says.
 
     Parameters
     ----------
-    frame : pandas, polars or Arrow frame, path or mapping of arrays
-        The table.
-    y, p : str
-        Columns of outcomes and of forecasts.
-    groups : sequence
-        For whom, as `Groups` takes them.
-    **question
-        Whatever else the question has: `property`, `low`, `high`, `weight`, `positive`, `bins`, ...
+    data : frame, path or mapping of arrays
+        The table: a pandas, polars or Arrow frame, or a file.
+    y : str
+        Column of outcomes.
+    p : str or sequence of str
+        Column of forecasts; several are compared with the first.
+    groups : str or sequence
+        For whom: "carrier,origin,carrier*origin,age>=60", or a list of such.
+    property : str or Elicitable, optional
+        What was forecast; the mean or probability if nothing is said.
+    time, cluster : str, optional
+        Columns that say which rows belong together: those of a day, or of a cluster.
+    weight, positive : str, optional
+        Column of weights; the text that counts as 1.
+    discover : bool
+        Also search all columns for biased subgroups that nobody listed.
+    config : TaskConfig, optional
+        Everything else, under the names that the command has; what is given here goes before it.
 
     Returns
     -------
     Result
-        `result.verdict.headline` says it in a sentence; `report.page` draws it.
+        `verdict`, `by_group`, `overall`, `plot` and `to_html`; it prints as the command does.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
     >>> score = rng.random(4000)
-    >>> audit({"late": rng.random(4000) < 0.7 * score, "score": score}, y="late", p="score").verdict.kind
-    'recalibrate'
+    >>> audit({"late": rng.random(4000) < 0.7 * score, "score": score}, "late", "score").verdict.kind
+    'BIASED'
     """
     from swapcal.tasks import audit as auditing
-    from swapcal.tasks.config import TaskConfig
 
-    return auditing.audit(frame, TaskConfig(y, p, groups, **question))
+    models = [p] if isinstance(p, str) else list(p)
+    asked = _asked(
+        config,
+        {"y": y, "p": models[0], "groups": groups, "property": property, "time": time, "cluster": cluster}
+        | {"weight": weight, "positive": positive},
+    )
+    if len(models) > 1:
+        return auditing.compare(data, asked, models)
+    return auditing.audit(data, asked, discover=discover)

@@ -37,7 +37,7 @@ class AroundModel(base.Wrapper[Any]):
         self.groups = groups
         self.max_groups = max_groups
         self.seed = seed
-        self._hypotheses: Any = Finite(1) if groups is None else Groups(groups, limit=max_groups)
+        self._hypotheses: Any = Finite(1) if groups is None else Groups(groups, limit=max_groups, absent="missing")
         self._functions: Hypotheses = self._hypotheses.extended(0)
 
     @property
@@ -383,7 +383,7 @@ class SwapError(_GroupMetric):
         self.property = property
         self.groups = groups
         self.bins = bins
-        functions = None if groups is None else Groups(groups)
+        functions = None if groups is None else Groups(groups, absent="missing")
         self._audit = Audit(Probability() if property is None else property, functions, bins=bins)
 
     def works_with(self, model: Any) -> bool:
@@ -437,7 +437,7 @@ class GroupCoverage(_GroupMetric):
         self.coverage = coverage
         self.groups = groups
         self.at_least = at_least
-        self._functions = Groups([] if groups is None else groups)
+        self._functions = Groups([] if groups is None else groups, absent="missing")
         self._counts: dict[int, list[float]] = {}
 
     def update(self, y_true: float, y_pred: Any, w: float = 1.0, x: Any = None) -> None:

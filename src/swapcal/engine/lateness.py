@@ -1,5 +1,6 @@
 """What a forecaster can tell about its corrections and about late outcomes: a look at its books, for people."""
 
+import math
 from dataclasses import dataclass
 
 from swapcal.engine import share as shares
@@ -140,9 +141,8 @@ def dependent_delays(log_e: float, slope: float, scale: float | None) -> str:
     size = "" if scale is None else f" by {abs(slope) * scale:.2g}"
     return (
         "Outcomes that come late are not like those that come early: among forecasts made at the same time, those that "
-        f"came ten times as late were {way}{size} on average (odds of {_odds(log_e)} against chance). What is learned "
-        "in the order of arrival is learned from a biased sample; order='forecast' (--order forecast) waits for the "
-        "slow ones."
+        f"came ten times as late were {way}{size} on average ({_p_value(log_e)}). What is "
+        "known first is a biased sample of the outcomes."
     )
 
 
@@ -158,8 +158,10 @@ def expired(n: int) -> str:
     return f"{what} for too long and {'has' if n == 1 else 'have'} expired; give max_pending= a larger value."
 
 
-def _odds(log_e: float) -> str:
-    return "more than a million to one" if log_e > 13.8 else f"{count(round(2.718281828459045**log_e, -2))} to one"
+def _p_value(log_e: float) -> str:
+    """The smallest of a few levels that an e-value passes, which by Markov's inequality is a bound of a p-value."""
+    passed = [level for level in (1e-6, 1e-4, 0.001, 0.01, 0.05) if log_e >= -math.log(level)]
+    return f"p < {passed[0]:.6f}".rstrip("0") if passed else "p > 0.05"
 
 
 def _scale(rules: Rules) -> float | None:

@@ -1,18 +1,23 @@
-"""What happened at the forecasts themselves, beside what the theorem promises of it; and labels that heap up."""
+"""What happened at the forecasts themselves, beside what the theorem promises of it; sizes of V; labels that heap."""
 
+import math
 import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from swapcal.engine.values import grown
 from swapcal.errors import AtomsWarning
-from swapcal.protocols import Evidence, Hypotheses, Row
+from swapcal.inputs import identified
+from swapcal.protocols import Elicitable, Evidence, Row
 from swapcal.typing import Float64Array
 
 DRIFT, RESERVED, PEAK = 0, 1, 2
-FORECASTS, LUCK, VARIANCE, LATEST = 0, 1, 2, 3
+LUCK, VARIANCE, LATEST, START, SLOPES, SIZES, DISTANCES, INSIDE = range(8)
 _MOST = 1e300
+# The least slope of V, for its size at a mean distance.
+STEEP = 0.5
 
 
 class Ledger:
@@ -46,9 +51,12 @@ class Ledger:
         # Rounds, those whose outcome came late, and those that expired; in an array, because kernels count too.
         self.rounds: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self.drift = np.zeros(3)
-        # The sum of forecasts that have had their outcome; what their draws have added to the potential; how much that
-        # may vary, in the sense of docs/guarantees.md, section 5; and how much the latest draw may, before its outcome.
-        self.totals = np.zeros(4)
+        # What draws whose outcomes are known have added to the potential; how much that may vary, in the sense of
+        # docs/guarantees.md, section 5; and how much the latest draw may, before its outcome. Then of all outcomes the
+        # property so far, in units of the range; the sums of slopes of V there, of its sizes, and of distances from it;
+        # and how many lay between the ends of the range.
+        self.totals = np.zeros(8)
+        self.totals[START] = 0.5
 
     @property
     def n_rounds(self) -> int:
@@ -64,11 +72,6 @@ class Ledger:
     def n_expired(self) -> int:
         """Forecasts that waited for too long."""
         return int(self.rounds[2])
-
-    @property
-    def mean_forecast(self) -> float | None:
-        """Of the rounds that have had their outcome."""
-        return float(self.totals[FORECASTS]) / self.n_rounds if self.n_rounds else None
 
     def rounding_owed(self, slot: int, row: Row, count: float) -> float:
         """The signed rounding of a value in the direction of this context, for each of its `count` rounds."""
@@ -99,13 +102,40 @@ class Ledger:
         drift = self.drift
         drift[PEAK] = max(float(drift[PEAK]), float(drift[DRIFT]) + float(drift[RESERVED]))
 
-    def record(self, slot: int, row: Row, value: float, v: float, v_evidence: float) -> None:
+    def record(self, slot: int, row: Row, v: float, v_evidence: float) -> None:
         """Add a round that forecast the value in `slot`."""
         self.sums[slot, row.indices] += row.values * v
         if v != v_evidence:
             self.rounding[slot, row.indices] += row.values * (v - v_evidence)
         self.rounds[0] += 1
-        self.totals[FORECASTS] += value
+
+    @property
+    def reach(self) -> float:
+        """The mean distance of outcomes from that property, in units of the range."""
+        return float(self.totals[DISTANCES]) / float(max(self.n_rounds, 1))
+
+    def see(self, target: Elicitable, point: float, y: float) -> None:
+        """One more outcome, whose own property is `point`, moves the property of all: a step along V over its slopes.
+
+        Of outcomes at the ends, as events are, the middle counts as one more: (1/2 + sum of y) / (1 + n) in units of
+        the range (Krichevsky and Trofimov, 1981). The first between the ends is the start of all others, whose mean it
+        becomes; where V is not linear, slopes are secants between points a mean distance away.
+        """
+        (low, high), totals = target.domain, self.totals
+        start, slopes, sizes, distances, inside = totals[START:].tolist()
+        width, unit = high - low, (point - low) / (high - low)
+        if 0.0 < unit < 1.0:
+            inside += 1.0
+        first = inside == 1.0 and float(totals[INSIDE]) == 0.0
+        distances = 0.0 if first else distances + abs(unit - start)
+        reach = 1.0 if first else distances / float(self.rounds[0] + 1)
+        below, above = max(start - reach, 0.0), min(start + reach, 1.0)
+        at_below, at, at_above = (identified(target, min(low + width * u, high), y) for u in (below, start, above))
+        secant = (at_above - at_below) / (above - below) if above > below else 0.0
+        slopes, sizes = (secant, 0.0) if first else (slopes + secant, sizes + abs(at))
+        slope = max(slopes, STEEP * sizes / reach) if inside > 0.0 and reach > 0.0 else 1.0 + slopes
+        start = unit if first else min(max(start - at / slope, 0.0), 1.0) if slope > 0.0 else start
+        totals[START:] = start, slopes, sizes, distances, inside
 
     def move(self, slot: int, cell: int, row: Row, v: float, v_shown: float) -> None:
         """What was shown, in the cell of its nearest value, was not what was said."""
@@ -115,19 +145,30 @@ class Ledger:
         self.moved_counts[cell] += 1.0
 
     def settle(
-        self, evidence: Evidence, slot: int, row: Row, phi: float, v_evidence: float, open_rounds: int, *, latest: bool
+        self,
+        evidence: Evidence,
+        slot: int,
+        row: Row,
+        phi: float,
+        v_evidence: float,
+        open_rounds: int,
+        *,
+        units: tuple[float, float],
+        latest: bool,
     ) -> None:
         """What the outcome of a draw adds to the drift, by the evidence in force now; before the evidence learns it.
 
-        `latest`: no other forecast has been made since. Then it is known what the draw could have changed.
+        `units`: in which V is weighed now, and at the draw; the latter 0 where the round counts as not drawn. `latest`:
+        no other forecast has been made since. Then it is known what the draw could have changed.
         """
-        drift = self.drift
-        drift[DRIFT] += evidence.drift(slot, row, phi, v_evidence)
+        drift, (unit, drawn) = self.drift, units
+        drift[DRIFT] += evidence.drift(slot, row, phi * (drawn / unit), v_evidence * unit)
         drift[RESERVED] = drift[RESERVED] - evidence.reserve(phi) if open_rounds > 1 else 0.0
         self._look()
-        self.totals[LUCK] += phi * v_evidence
+        v_drawn = v_evidence * drawn
+        self.totals[LUCK] += phi * v_drawn
         if latest:
-            self._vary(v_evidence * v_evidence)
+            self._vary(v_drawn * v_drawn)
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""
@@ -139,13 +180,102 @@ class Ledger:
         for sums in (self.sums, self.rounding, self.moved_sums):
             sums *= v
 
-    def error(self, hypotheses: Hypotheses, counts: Float64Array, r: float, *, said: bool = False) -> float:
-        """The swap multicalibration error of what was shown so far, or `said`, whose visits are the `counts`."""
-        sums = self.sums if said else self.sums + self.moved_sums
-        counts = counts if said else counts + self.moved_counts
-        visited = counts > 0
-        n = counts[visited]
-        return float(np.sum(n * (hypotheses.supremum(sums[visited]) / n) ** r))
+
+# --------
+# How large V has been.
+
+# Where nothing is known of it. A power of two, as are all sizes: to divide by one is exact.
+SMALLEST = 2.0**-20
+_SIZES = 24
+
+
+class Scale:
+    """A power of two that no |V| has exceeded, and since which round: it is doubled where one does.
+
+    Rounds that were drawn before are told apart by the size that was in force at their draw.
+
+    Parameters
+    ----------
+    size : float
+        To begin with.
+
+    Examples
+    --------
+    >>> scale = Scale(0.25)
+    >>> scale.cover(0.3, 7, first=False), scale.now, scale.at(6), scale.at(7)
+    (True, 0.5, 0.25, 0.5)
+    """
+
+    __slots__ = ("numbers", "since", "sizes")
+
+    def __init__(self, size: float) -> None:
+        # How many sizes there have been; in an array, because kernels count too.
+        self.numbers: npt.NDArray[np.int64] = np.ones(1, dtype=np.int64)
+        self.since: npt.NDArray[np.int64] = np.zeros(_SIZES, dtype=np.int64)
+        self.sizes = np.zeros(_SIZES)
+        self.sizes[0] = size
+
+    @property
+    def n(self) -> int:
+        """How many sizes there have been."""
+        return int(self.numbers[0])
+
+    @property
+    def now(self) -> float:
+        """The size in force."""
+        return float(self.sizes[self.n - 1])
+
+    @property
+    def doublings(self) -> float:
+        """How often it was doubled since the first outcome."""
+        return math.log2(self.now / float(self.sizes[0]))
+
+    @property
+    def full(self) -> bool:
+        """Whether there is room for no size more."""
+        return self.n == len(self.sizes)
+
+    def at(self, t: int) -> float:
+        """The size at the draw of round `t`."""
+        k = self.n - 1
+        while k > 0 and self.since[k] > t:
+            k -= 1
+        return float(self.sizes[k])
+
+    def cover(self, size: float, issued: int, *, first: bool) -> bool:
+        """Double until it covers a `size` of V; whether it had to. Before the first outcome nothing was weighed."""
+        b = self.now
+        if size <= b:
+            return False
+        while size > b:
+            b *= 2.0
+        k = 0 if first else self.n
+        self.since[k], self.sizes[k] = 0 if first else issued, b
+        self.numbers[0] = k + 1
+        return True
+
+    def grow(self) -> None:
+        """Make room for twice as many."""
+        self.since, self.sizes = grown(self.since, 2 * len(self.sizes)), grown(self.sizes, 2 * len(self.sizes))
+
+    def rescale(self, v: float, issued: int) -> None:
+        """Count in units in which V is `v` times what it was."""
+        self.sizes *= v
+        size = self.now
+        power = 2.0 ** math.ceil(math.log2(size))
+        if power > size:
+            self.cover(power, issued, first=False)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The whole state."""
+        return {"since": self.since[: self.n], "sizes": self.sizes[: self.n]}
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Continue from the state in `arrays`."""
+        n = len(arrays["sizes"])
+        while n >= len(self.sizes):
+            self.grow()
+        self.since[:n], self.sizes[:n], self.numbers[0] = arrays["since"], arrays["sizes"], n
 
 
 # --------

@@ -1,6 +1,5 @@
 """The compiled engine: which kernels, over which arrays of the state. Kernels own nothing."""
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -8,18 +7,32 @@ import numpy as np
 
 from swapcal.engine import pending
 from swapcal.engine.kernels import GOLDEN, mix64
-from swapcal.engine.ledger import Ledger
+from swapcal.engine.ledger import Ledger, Scale
 from swapcal.engine.pending import Chunk, Errors, HeldRounds, Played, RoundInputs
 from swapcal.engine.state import Rules, State
-from swapcal.engine.values import CLEAN, FIRST, FLOOR, HINTED, NEAR, NOISE, PAIR, SPEND, HintRecord, Play
+from swapcal.engine.values import (
+    CLEAN,
+    DEAR,
+    END,
+    FIRST,
+    FLOOR,
+    HINTED,
+    NEAR,
+    NEAR_START,
+    NOISE,
+    PAIR,
+    SOONEST,
+    SPEND,
+    WIDE,
+    Play,
+)
 from swapcal.forecast import KINDS, Forecast
 from swapcal.hints import RegressionState
 from swapcal.hints.regression import LARGEST
-from swapcal.hypotheses import Finite, Linear, Oracle
+from swapcal.hypotheses import Finite, Linear
+from swapcal.hypotheses.blocks import BlocksEvidence
 from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.hypotheses.linear import LinearEvidence
-from swapcal.hypotheses.oracle import OracleEvidence
-from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.potentials import NODES, SQRT_PI, AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.protocols import Rows
 from swapcal.typing import Float64Array
@@ -28,14 +41,14 @@ if TYPE_CHECKING:
     from swapcal import _native
 
 _WEIGHED = (AdaNormalHedge, Exponential, Squint, PNorm)
-_LEARNED = (GradientDescent, MultiplicativeWeights)
 # Arrays that every state has: their names, and where they are.
 _ARRAYS = tuple(
     (f"{part}.{key}", part, key)
     for part, keys in (
-        ("record", HintRecord.__slots__),
+        ("record", ("sums", "squares", "totals")),
         ("values", ("by_slot", "order", "ranked", "numbers", "gaps")),
         ("ledger", Ledger.__slots__),
+        ("scale", Scale.__slots__),
         ("pending", ("flags", "numbers")),
         ("waiting", HeldRounds.__slots__),
     )
@@ -46,9 +59,7 @@ _ARRAYS = tuple(
 def has_kernel(state: State) -> bool:
     """Whether the evidence in `state` has a compiled twin; parts of a user's own making have none."""
     evidence = state.evidence
-    if type(evidence) is OracleEvidence:
-        return type(evidence.learner) in _LEARNED
-    if type(evidence) is FiniteEvidence:
+    if isinstance(evidence, (FiniteEvidence, BlocksEvidence)):
         return type(evidence.potential) in _WEIGHED
     return type(evidence) is LinearEvidence
 
@@ -71,6 +82,9 @@ class NativeEngine:
         """A kernel over the arrays as they are now; needed whenever one was replaced."""
         rules, state = self.rules, self.state
         kind, own, arrays = _evidence(state.evidence)
+        blocks = state.record.blocks
+        if blocks is not None:
+            arrays |= {"blocks": blocks, "edges": np.flatnonzero(np.diff(blocks, prepend=-1, append=-1))}
         model = _hint_model(state.hint)
         settled = rules.settled.get("native")
         if settled is None:
@@ -79,6 +93,7 @@ class NativeEngine:
             **own,
             **settled,
             "kind": kind,
+            "n_blocks": 0 if blocks is None else int(blocks[-1]) + 1,
             "capacity": state.values.capacity,
             "n_scores": state.waiting.scores.shape[1],
             "runs_alone": state.hint is None or model is not None,
@@ -129,7 +144,7 @@ class NativeEngine:
     def learn(self, case: RoundInputs, played: Played, errors: Errors, t: int) -> None:
         """As the twin in Python; it adds a value by itself, for which there is room."""
         learn: Callable[..., None] = self._kernel.learn
-        learn(case.row.indices, case.row.values, *played[:5], *errors[:4], t, case.hint)
+        learn(case.row.indices, case.row.values, *played[:5], *errors[:5], t, case.hint)
 
     @property
     def alone(self) -> bool:
@@ -175,17 +190,23 @@ def _settled(rules: Rules) -> dict[str, Any]:
         "first": float(FIRST),
         "spend": SPEND,
         "near": NEAR,
+        "near_start": NEAR_START,
         "hinted_cut": HINTED,
         "pair_cut": PAIR,
         "floor": FLOOR,
+        "end": END,
+        "dear": DEAR,
+        "soonest": SOONEST,
+        "wide": WIDE,
         "clean": CLEAN,
         "n": rules.functions.n,
         "n_own": rules.hypotheses.n,
+        "n_inputs": rules.n_inputs,
         "n_features": rules.n_features,
         "n_levels": 0 if rules.level_grid is None else rules.level_grid.n,
         "radius": _radius(rules.hypotheses),
         # A class that makes its row of something else than numbers has no vector for the kernel to read.
-        "reads_dense": type(rules.hypotheses) in (Finite, Linear, Oracle),
+        "reads_dense": type(rules.hypotheses) in (Finite, Linear),
         "notices": rules.checks_ties,
         "jitter": rules.jitter,
         "trust": rules.trust,
@@ -209,14 +230,14 @@ def _evidence(evidence: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Which kernel weighs the evidence, by name, with its constants and its own arrays."""
     if isinstance(evidence, LinearEvidence):
         return "Linear", {}, {}
-    if isinstance(evidence, OracleEvidence):
-        learner: Any = evidence.learner
-        sizes = {"copies": evidence.states.shape[1], "state": evidence.states.shape[2], "log_n": math.log(learner.n)}
-        return type(learner).__name__, sizes, {}
     potential = evidence.potential
+    if isinstance(evidence, BlocksEvidence):
+        more = {"evidence.norms": evidence.norms, "evidence.factors": evidence.factors}
+    else:
+        more = {"evidence.weights": evidence.weights, "evidence.unit": evidence.unit}
     radius = potential.radius(evidence.sums.shape[1]) if isinstance(potential, PNorm) else 0.0
     settings: dict[str, Any] = {"sqrt_pi": SQRT_PI, "norm_radius": radius}
-    arrays: dict[str, Any] = {"evidence.weights": evidence.weights}
+    arrays: dict[str, Any] = more
     if isinstance(potential, PNorm):
         settings["exponent"] = potential.exponent
     elif isinstance(potential, (Exponential, Squint)):

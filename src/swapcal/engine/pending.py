@@ -216,7 +216,7 @@ class Asked(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """V of a round at the forecast, at the evidence point, at the hint, and at the value nearest to the hint.
+    """V of a round at the forecast, at the evidence point, at the hint, at the value nearest to it; the hint's loss.
 
     Where something else was shown, `cell` is the slot in which it counts, and `shown` the V there.
     """
@@ -225,6 +225,7 @@ class Errors(NamedTuple):
     evidence: float
     hint: float
     nearest: float
+    lost: float = 0.0
     cell: int = -1
     shown: float = 0.0
 

@@ -28,10 +28,9 @@ from swapcal.engine.native import NativeEngine, has_kernel
 from swapcal.engine.pending import Chunk, Errors, Played, RoundInputs
 from swapcal.engine.share import Share
 from swapcal.engine.state import Rules, State
-from swapcal.engine.values import FIRST, HINTED, PAIR, Play, Values, adds, cut, outright, search, trusted
+from swapcal.engine.values import FIRST, Play, Rounded, Values, adds, cut, lacking, outright, search, trusted
 from swapcal.errors import InvalidInput, UnknownForecast
 from swapcal.forecast import Forecast
-from swapcal.hints import OnlineRegression
 from swapcal.properties.base import RangeProperty
 from swapcal.protocols import Row, Rows
 from swapcal.sparse import each
@@ -94,8 +93,8 @@ class PythonEngine:
     def play(self, case: RoundInputs) -> Play:
         """A hint at its word where it is trusted; else a zero, a sign change or an end of the evidence near it.
 
-        Without a hint the search starts at the mean of the forecasts so far, or in the middle of the domain. A hint
-        with no value near it may become one itself: nothing speaks against it yet.
+        Without a hint the search starts at the property of all outcomes so far. A hint with no value near it may become
+        one itself: nothing speaks against it yet.
         """
         state, row, hint = self.state, case.row, case.hint
         values, evidence = state.values, state.evidence
@@ -103,10 +102,10 @@ class PythonEngine:
             return outright(FRESH, "trusted")
         play = None
         if hint is not None and self.rules.trust > 0.0:
-            play = trusted(evidence, state.record, row, values, hint, self.rules.trust)
+            columns, size = self.rules.columns(row), state.scale.now
+            play = trusted(evidence, state.record, row, columns, values, hint, self.rules.trust, size)
         if play is not None:
             return play
-        start = state.ledger.mean_forecast if hint is None else hint
         # Half-way between two values rounding is smallest whatever the class is.
         border = self.rules.fixed or hasattr(evidence, "learn")
         return search(
@@ -114,7 +113,7 @@ class PythonEngine:
             # Of values that were given the border is taken always: what is promised ahead of a run rests on it.
             lambda slot: 0.0 if border else state.ledger.rounding_owed(slot, row, float(evidence.counts[slot])),
             values,
-            values.nearest(0.5 * (values.low + values.high) if start is None else start),
+            values.nearest(state.origin if hint is None else hint),
         )
 
     def look(self, rows: Rows, hints: Float64Array | None, guides: Float64Array, means: Float64Array) -> bool:
@@ -127,7 +126,8 @@ class PythonEngine:
         ledger, evidence, values = state.ledger, state.evidence, state.values
         value = float(values.by_slot[slot])
         latest = t == state.pending.issued - 1
-        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open, latest=latest)
+        units = self._units(max(abs(errors.evidence), abs(errors.hint)), t)
+        ledger.settle(evidence, slot, row, played.phi, errors.evidence, state.pending.open, units=units, latest=latest)
         # A class that is known through its learner alone is taught where the forecast counts.
         teach = getattr(evidence, "learn", None)
         if teach is None:
@@ -136,26 +136,43 @@ class PythonEngine:
             teach(slot, row, errors.evidence, slot, errors.forecast)
         else:
             teach(slot, row, errors.evidence, errors.cell, errors.shown)
-        ledger.record(slot, row, value, errors.forecast, errors.evidence)
+        columns = self.rules.columns(row)
+        ledger.record(slot, columns, errors.forecast, errors.evidence)
         state.pending.close(t)
-        at, rounding, noise, factor = None, abs(errors.forecast - errors.evidence), errors.evidence, PAIR
+        rounded, rounding, noise = None, abs(errors.forecast - errors.evidence), errors.evidence * errors.evidence
         if played.kind == "pair":
-            at = 0.5 * (value + played.other)
-            if played.evidence_at in (value, played.other):
-                rounding = 0.0
+            healed = played.evidence_at in (value, played.other)
+            rounded = Rounded(0.5 * (value + played.other), 0.0 if healed else rounding, noise)
         elif played.kind in ("low", "high"):
-            at = 0.5 * (value + played.evidence_at)
+            rounded = Rounded(0.5 * (value + played.evidence_at), rounding, noise)
         if case.hint is not None:
             overruled = None
             if played.kind == "trusted":
-                at, rounding, noise = case.hint, abs(errors.nearest - errors.hint), errors.hint
-                factor = HINTED
+                rounding = abs(errors.nearest - errors.hint)
+                cost = 0.5 * (abs(values.value(values.nearest(case.hint)) - case.hint) * rounding)
+                rounded = Rounded(case.hint, rounding, errors.hint * errors.hint, cost, errors.lost)
             else:
                 overruled = 0.5 * (value - case.hint) * (errors.forecast + errors.hint)
-            state.record.add(row, errors.hint, overruled)
-        if at is None or self.rules.fixed:
+            state.record.add(columns, errors.hint, overruled)
+        elif not self.rules.fixed:
+            missing = lacking(values, state.record, state.origin, ledger.reach, ledger.n_rounds)
+            if missing is not None:
+                values.add(missing)
+                state.record.totals[4] += 1.0
+        if rounded is None or self.rules.fixed:
             return None
-        return cut(values, at, rounding, noise * noise, factor)
+        return cut(values, played.kind, rounded, state.scale.now)
+
+    def _units(self, size: float, t: int) -> tuple[float, float]:
+        """In which V is weighed now, and at the draw of round `t`; the latter 0 where |V| was beyond what held then."""
+        state = self.state
+        doubled = state.scale.cover(size, state.pending.issued, first=not state.ledger.n_rounds)
+        if not getattr(state.evidence, "scaled", False):
+            return 1.0, 1.0
+        if doubled:
+            state.measure()
+        then = state.scale.at(t)
+        return 1.0 / state.scale.now, 0.0 if size > then else 1.0 / then
 
     def accepts(self, X: Any, n_rounds: int) -> bool:
         """Whether `run` takes these contexts as they are; here rows are read first."""
@@ -191,7 +208,7 @@ class Round:
     def __init__(self, rules: Rules, state: State, *, native: Any) -> None:
         self.rules, self.state = rules, state
         # A learner, a hint or a V of the user's own may fail where ours do not.
-        own_hint = rules.hint is not None and type(rules.hint) is not OnlineRegression
+        own_hint = rules.hint is not None and getattr(rules.hint, "model", rules.hint) is not None
         self._fallible = not has_kernel(state) or own_hint or not rules.property.kernel["property"]
         self.engine: Engine = PythonEngine(rules, state)
         if native is not None and has_kernel(state):
@@ -255,9 +272,9 @@ class Round:
         """The values that the engine would draw from in the next round, with their probabilities; changes nothing."""
         values = self.state.values
         if not values.n and case.hint is None:
-            start = Values(values.low, values.high)
-            start.spread(FIRST)
-            return [(start.value(start.nearest(0.5 * (start.low + start.high))), 1.0)]
+            first = Values(values.low, values.high)
+            first.spread(FIRST)
+            return [(first.value(first.nearest(self.state.origin)), 1.0)]
         play = self.engine.play(case)
         if play.lower == FRESH and case.hint is not None:
             return [(case.hint, 1.0)]
@@ -313,7 +330,7 @@ class Round:
     def inputs(self, row: Row, base: float | None, extra: Float64Array | None) -> RoundInputs:
         """All that is known before the forecast: the learning hint's word, and its level set in the context."""
         values, model = self.state.values, self.state.hint
-        guide, scores = (base, None) if model is None else model.said(row, extra, base)
+        guide, scores = (base, None) if model is None else model.said(self._seen(row), extra, base)
         if model is None and guide is not None:
             guide = min(max(guide, values.low), values.high)
         if guide is not None and not values.low <= guide <= values.high:
@@ -325,6 +342,11 @@ class Round:
             level = self.rules.hypotheses.n + levels.bin(guide)
             row = Row(np.append(row.indices, level), np.append(row.values, 1.0))
         return RoundInputs(row, guide, base, extra, scores)
+
+    def _seen(self, row: Row) -> Row:
+        """What the learning hint sees of a row."""
+        end = int(np.searchsorted(row.indices, self.rules.n_inputs))
+        return row if end == len(row.indices) else Row(row.indices[:end], row.values[:end])
 
     def play(self, case: RoundInputs) -> tuple[int, Played, float]:
         """Open a round: its number, what it plays, and how likely that was.
@@ -417,18 +439,18 @@ class Round:
         moved = played.shown != float(state.values.by_slot[played.slot])
         cell = state.values.slot(state.values.nearest(played.shown)) if moved else -1
         outcome = self.rules.jittered(label, t) if self.rules.inside(label) == label else label
-        v = state.shares[1].losses.v(played.shown, outcome) if moved else 0.0
+        losses, inside = state.shares[1].losses, self.rules.inside(label)
+        v = losses.v(played.shown, outcome) if moved else 0.0
         with self._undone():
+            state.ledger.see(losses.property, losses.point(inside), inside)
             for share, said, base, shown in self._rungs(case, played):
                 share.learn(t, said, base, shown, label, lag)
             if state.hint is not None:
-                own = case.row.indices < self.rules.hypotheses.n
-                row = Row(case.row.indices[own], case.row.values[own])
-                state.hint.update(row, case.features, case.base, self.rules.inside(label), case.hint, case.scores)
-            middle = self.engine.learn(case, played, errors._replace(cell=cell, shown=v), t)
+                state.hint.update(self._seen(case.row), case.features, case.base, inside, case.hint, case.scores)
+            middle = self.engine.learn(case, played, errors._replace(cell=cell, shown=v) if moved else errors, t)
         state.ledger.rounds[1] += lag > 0
         if moved:
-            state.ledger.move(played.slot, cell, case.row, errors.forecast, v)
+            state.ledger.move(played.slot, cell, self.rules.columns(case.row), errors.forecast, v)
         if middle is not None:
             self.add(middle)
         self.after_update(case.hint)
@@ -449,9 +471,10 @@ class Round:
             return Errors(v, v_evidence, 0.0, 0.0)
         nearest = values.value(values.nearest(case.hint))
         v_hint = inputs.identified(target, case.hint, label)
-        return Errors(
-            v, v_evidence, v_hint, v_hint if nearest == case.hint else inputs.identified(target, nearest, label)
-        )
+        v_nearest = v_hint if nearest == case.hint else inputs.identified(target, nearest, label)
+        losses = self.state.shares[1].losses
+        lost = losses.share * ((case.hint - losses.point(label)) * v_hint)
+        return Errors(v, v_evidence, v_hint, v_nearest, lost)
 
     def add(self, value: float) -> int:
         """A new value, with no evidence yet, and its slot."""
@@ -497,17 +520,18 @@ class Round:
             self.learn(case, played, label, t)
 
     def make_room(self, n_entries: int = 0) -> None:
-        """For a value more, for a round more that waits, and for so many active entries of one."""
+        """For two values more, for a round more that waits, and for so many active entries of one."""
         state = self.state
-        crowded = state.values.n == state.values.capacity and not self.rules.fixed
+        crowded = state.values.n >= state.values.capacity - 1 and not self.rules.fixed
         if crowded:
             state.grow()
         if n_entries:
             state.waiting.room(n_entries)
             crowded = True
-        if state.pending.full:
-            state.pending.grow()
-            crowded = True
+        for part in (state.pending, state.scale):
+            if part.full:
+                part.grow()
+                crowded = True
         if crowded:
             self.engine.assemble()
 

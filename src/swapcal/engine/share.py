@@ -50,6 +50,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from swapcal import inputs
+from swapcal.properties.custom import examined
 from swapcal.properties.mean import power
 from swapcal.protocols import Elicitable
 from swapcal.typing import Float64Array
@@ -129,9 +130,9 @@ class Losses:
     """The loss of which V is the derivative in the forecast, the one that every built-in property's loss is in scale.
 
     With z the property of the outcome alone (y, or y^k), that loss is c (p - z) V(p, z): c is 1 for a quantile, where V
-    is constant on either side of z, and 1/2 where it is linear there. For a property of a user's own nothing is
-    integrated: where V rises in p, the loss of p over that of the base is at most V(p, y) (p - base), which stands for
-    it.
+    is constant on either side of z, and 1/2 where it is linear there. Of a property of a user's own V is
+    integrated, in steps of 1/1024 of the domain; where V rises in p, the loss of p over that of the base is at most
+    V(p, y) (p - base), which stands for it. Its worst outcome is looked for among the labels on which it is examined.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ class Losses:
     (0.125, -0.09375)
     """
 
-    __slots__ = ("_own", "_power", "binary", "level", "low", "property", "share", "width")
+    __slots__ = ("_forecasts", "_labels", "_own", "_power", "binary", "level", "low", "property", "share", "width")
 
     def __init__(self, property: Elicitable) -> None:
         kernel: dict[str, Any] = dict(property.kernel)
@@ -155,6 +156,9 @@ class Losses:
         # V has two values, whatever the outcomes are.
         self.binary, self.level = kernel["property"] == "Quantile", float(kernel["level"])
         self.share = 1.0 if self.binary else 0.5
+        # Where V of a property of a user's own is looked at; of others it is known.
+        self._labels = examined(property.low, property.high) if self._own else np.zeros(0)
+        self._forecasts = np.linspace(*property.domain, 1025) if self._own else np.zeros(0)
 
     def point(self, y: float) -> float:
         """The property of the outcome alone."""
@@ -167,14 +171,25 @@ class Losses:
         return float(self.property.identification(p, y))
 
     def loss(self, p: float, y: float) -> float:
-        """The loss of a forecast; of a user's own property, as if V were linear."""
+        """The loss of a forecast."""
+        if self._own:
+            v = np.asarray(self.property.identification(self._forecasts, np.full(1025, y)))
+            total = np.append(0.0, np.cumsum(0.5 * self.width / 1024.0 * (v[1:] + v[:-1])))
+            return float(np.interp(p, self._forecasts, total) - total.min())
         return self.share * ((p - self.point(y)) * self.v(p, y))
 
     def over(self, p: float, base: float, y: float) -> float:
-        """The loss of a forecast over that of the base."""
-        if self._own:
+        """The loss of a forecast over that of the base, or more."""
+        if self._own and self.property.monotone:
             return self.v(p, y) * (p - base)
         return self.loss(p, y) - self.loss(base, y)
+
+    def steepest(self, base: float, d: float) -> float:
+        """The largest that V can be at the base, on the side on which moving it by `d` costs."""
+        if self._own:
+            v = np.asarray(self.property.identification(np.full(len(self._labels), base), self._labels))
+            return max(float(np.max(v if d > 0.0 else -v)), 0.0)
+        return abs(self.v(base, self.property.low if d > 0.0 else self.property.high))
 
 
 class Share:
@@ -246,8 +261,7 @@ class Share:
 
     def _worst(self, base: float, d: float) -> float:
         """The worst plausible -d r, before the outcome."""
-        target, totals = self.losses.property, self.totals
-        most = abs(self.losses.v(base, target.low if d > 0.0 else target.high))
+        totals, most = self.totals, self.losses.steepest(base, d)
         if not self._binary:
             most = min(most, PLAUSIBLE * float(totals[SIZES]) / max(float(totals[KNOWN]), 1.0))
         return abs(d) * most

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from swapcal import hints, hypotheses, inputs, properties
 from swapcal.engine.kernels import mix64, uniform
-from swapcal.engine.ledger import Ledger, TieDetector
+from swapcal.engine.ledger import SMALLEST, START, Ledger, Scale, TieDetector
 from swapcal.engine.pending import (
     DUE,
     GUIDED,
@@ -28,10 +28,11 @@ from swapcal.engine.pending import (
     OpenRounds,
 )
 from swapcal.engine.share import BEHIND_A_HINT, LAST, MOST_BLOCKS, SPAN, SPAN_AT_FIRST, Losses, Share
-from swapcal.engine.values import ROOM, Grid, HintRecord, Values
+from swapcal.engine.values import OF_A_GAP, ROOM, Grid, HintRecord, Values
 from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecast import KINDS, SHORTEST, Identity
 from swapcal.protocols import Elicitable, Evidence, HintState, Hypotheses, LearningHint, Row
+from swapcal.sparse import parted
 from swapcal.state import Layout, Packed, Saved, Shape, check_bounds
 from swapcal.typing import Float64Array
 
@@ -89,9 +90,12 @@ class Rules:
         }
         extended = getattr(self.hypotheses, "extended", None)
         levels = settled["levels"]
-        settled["functions"] = extended(levels) if extended is not None and levels else self.hypotheses
+        joins = levels or self.hypotheses.dual == "learner"
+        settled["functions"] = extended(levels) if extended is not None and joins else self.hypotheses
         for name, value in settled.items():
             object.__setattr__(self, name, value)
+        if self.follows and self.hidden is not None:
+            raise InvalidInput("what a learner was taught cannot be put into a wider range; pass outside='clip'")
         if self.follows and (self.fixed or not can_follow(self.property)):
             raise InvalidInput(
                 "outside='follow' is for outcomes with a range, as of sc.Mean(), and without bins=; pass outside='clip'"
@@ -129,9 +133,38 @@ class Rules:
         return Grid(*self.property.domain, n_levels) if n_levels else None
 
     @cached_property
+    def hidden(self) -> tuple[int, int] | None:
+        """The positions of a context that a learner reads, which are no functions."""
+        found: tuple[int, int] | None = getattr(self.functions, "hidden", None)
+        return found
+
+    @cached_property
+    def n_columns(self) -> int:
+        """How many positions of a context are functions."""
+        return self.functions.n - (0 if self.hidden is None else self.hidden[1] - self.hidden[0])
+
+    def columns(self, row: Row) -> Row:
+        """The entries of a row that are functions."""
+        return row if self.hidden is None else parted(row, self.hidden)[0]
+
+    @cached_property
+    def n_inputs(self) -> int:
+        """How many of the first positions a learning hint sees: groups and columns, but no boxes of several."""
+        return int(getattr(self.hypotheses, "n_inputs", self.hypotheses.n))
+
+    @cached_property
     def fixed(self) -> bool:
         """Whether the values that can be forecast were given, as a number of bins."""
         return self.bins is not None
+
+    @cached_property
+    def size(self) -> float:
+        """What |V| is taken to reach before the first outcome: 1 where that is known.
+
+        It is for events and quantiles; and what is promised ahead of a run for values that were given asks for it.
+        """
+        known = self.property.kernel["property"] in ("Probability", "Quantile")
+        return 1.0 if known or self.fixed else SMALLEST
 
     @cached_property
     def n_features(self) -> int:
@@ -205,12 +238,14 @@ class Rules:
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-PARTS = ("values", "evidence", "record", "ties", "hint", "waiting")
+PARTS = ("values", "evidence", "record", "scale", "ties", "hint", "waiting")
+# Those of them that may hold learners, whose states are bytes.
+_LEARNERS = ("evidence", "hint")
 _NOTHING = Row(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class State:
-    """Values, evidence, the hint's record, ledger, open rounds, the shares, the learning hint, labels that heap.
+    """Values, evidence, the hint's record, ledger, size of V, open rounds, shares, the learning hint, labels that heap.
 
     `hinted` says whether a hint has been learned from. The identity is that of the forecaster, which its forecasts
     carry. All but the last two are arrays that kernels change in place; after `grow` and `restore` they are others.
@@ -224,6 +259,7 @@ class State:
         "ledger",
         "pending",
         "record",
+        "scale",
         "shares",
         "ties",
         "values",
@@ -241,11 +277,15 @@ class State:
         if rules.bins is not None:
             self.values.spread(rules.bins)
         self.evidence: Evidence = rules.functions.start(room)
-        self.record = HintRecord(rules.functions.n)
-        self.ledger = Ledger(room, rules.functions.n)
+        self.scale = Scale(rules.size)
+        self.measure()
+        self.record = HintRecord(rules.n_columns, getattr(rules.functions, "blocks", None))
+        self.ledger = Ledger(room, rules.n_columns)
+        if hasattr(self.evidence, "values"):
+            self.evidence.values = self.values
         self.hint: HintState | None = None
         if rules.hint is not None:
-            self.hint = rules.hint.start(rules.property, rules.hypotheses.n)
+            self.hint = rules.hint.start(rules.property, rules.n_inputs)
         self.pending = OpenRounds(rules.max_pending)
         budget = BUDGETS[rules.protect] if rules.budget is None else rules.budget
         losses, tolerance = Losses(rules.property), budget if rules.protect == "calibration" else 0.0
@@ -259,10 +299,22 @@ class State:
         self.ties = TieDetector()
         self.hinted = rules.hint is not None
 
+    def measure(self) -> None:
+        """Weigh the evidence by the size of V in force, where it is weighed by that."""
+        measure = getattr(self.evidence, "measure", None)
+        if measure is not None:
+            measure(self.scale.now)
+
     @property
     def counts(self) -> npt.NDArray[np.float64]:
         """Visits of the values there are, by slot."""
         return self.evidence.counts[: self.values.n]
+
+    @property
+    def origin(self) -> float:
+        """Where the search for a forecast without a hint starts: the property of all outcomes so far."""
+        low, high = self.values.low, self.values.high
+        return min(low + (high - low) * float(self.ledger.totals[START]), high)
 
     def grow(self) -> None:
         """Make room for twice as many values."""
@@ -275,15 +327,23 @@ class State:
         old, new = before.property, rules.property
         low = old.domain[0]
         v = float(old.loss_weight(low) / new.loss_weight(low))
+        at = self.origin
         self.values.widen(*new.domain, v)
+        c = (old.domain[1] - low) / (new.domain[1] - new.domain[0])
+        self.ledger.totals[START:] *= 1.0, v / c, v, c, 1.0
+        self.ledger.totals[START] = self.values.unit(at)
         parts: Any = (self.evidence, self.record, self.ledger)
         for part in parts:
             part.rescale(v)
+        if self.scale.full:
+            self.scale.grow()
+        self.scale.rescale(v, self.pending.issued)
+        self.measure()
         for share in self.shares:
             share.rescale(Losses(new), v)
         if self.hint is not None and rules.hint is not None:
             rescaled = getattr(self.hint, "rescaled", None)
-            self.hint = rules.hint.start(new, rules.hypotheses.n) if rescaled is None else rescaled(new, v)
+            self.hint = rules.hint.start(new, rules.n_inputs) if rescaled is None else rescaled(new, v)
 
     def snapshot(self, *, copies: bool = True) -> tuple[dict[str, Any], Arrays]:
         """Counters and arrays, as copies or as they are, without the room behind them."""
@@ -297,6 +357,7 @@ class State:
             "n_late": ledger.n_late,
             "n_expired": ledger.n_expired,
             "n_waiting": self.waiting.n,
+            "n_sizes": self.scale.n,
             "n_moved": n if ledger.moved_counts.any() or ledger.moved_sums.any() else 0,
             **{f"n_blocks{k}": share.n_blocks for k, share in enumerate(self.shares)},
             "width": self.waiting.indices.shape[1],
@@ -305,9 +366,10 @@ class State:
             "key": self.identity.key.hex(),
             "former_keys": [key.hex() for key in self.identity.former],
         }
-        dumped = getattr(self.evidence, "dumped", None)
-        if dumped is not None:
-            counters["learned"] = dumped()
+        for name in _LEARNERS:
+            dumped = getattr(getattr(self, name), "dumped", bytes)()
+            if dumped:
+                counters[f"{name}.learned"] = dumped
         arrays: Arrays = {
             "ledger.sums": ledger.sums[:n],
             "ledger.rounding": ledger.rounding[:n],
@@ -344,15 +406,17 @@ class State:
         for name, array in arrays.items():
             owner, _, key = name.partition(".")
             parts[owner][key] = array
+        self.scale.restore(parts["scale"])
+        self.measure()
         for name in PARTS:
             part = getattr(self, name)
             if part is not None and parts[name]:
                 part.restore(parts[name])
         if len(self.evidence.counts) < room:
             self.evidence.grow(room)
-        load = getattr(self.evidence, "load", None)
-        if load is not None:
-            load(counters["learned"])
+        for name in _LEARNERS:
+            if f"{name}.learned" in counters:
+                getattr(self, name).load(counters[f"{name}.learned"])
         ledger = self.ledger
         ledger.sums[:n], ledger.rounding[:n] = arrays["ledger.sums"], arrays["ledger.rounding"]
         ledger.drift[:] = arrays["ledger.drift"]
@@ -377,12 +441,13 @@ class State:
 _DTYPES: dict[str, type[np.generic]] = {
     "pending.rounds": np.int64,
     "pending.marks": np.uint32,
+    "scale.since": np.int64,
     "waiting.whole": np.int64,
     "waiting.indices": np.int64,
     "waiting.scores": np.uint8,
 }
 
-_SIZES = ("n_values", "open", "n_waiting", "width", "n_moved", "n_blocks0", "n_blocks1")
+_SIZES = ("n_values", "open", "n_waiting", "width", "n_moved", "n_sizes", "n_blocks0", "n_blocks1")
 _COUNTERS = (*_SIZES, "issued", "n_rounds", "n_late", "n_expired")
 _LINES = tuple(f"waiting.{name}" for name in ("whole", "numbers", "scores", "features", "indices", "entries"))
 # Stored as a difference of bits, and numbers that may be missing.
@@ -417,7 +482,7 @@ def saved(rules: Rules, state: State) -> Saved:
     for name in _implied(rules, counters):
         del arrays[name]
     _against_evidence(arrays)
-    learned = {"learned": counters["learned"]} if "learned" in counters else {}
+    learned = {name: data for name, data in counters.items() if name.endswith(".learned")}
     return Saved(plain, arrays, {"rules": shared, **learned})
 
 
@@ -439,7 +504,7 @@ def read(
     if not small or not 0 < max_pending <= _LARGEST_WINDOW or not 2 <= n_ties <= _MOST_TIES:
         raise StateFileError(_UNFIT)
     rules = configuration.rules.reseeded(seed, learned)
-    n = rules.functions.n
+    n = rules.n_columns
     if max(n, n_values * n) > packed.n_words or (rules.bins is not None and rules.bins != n_values):
         raise StateFileError(_UNFIT)
     keys = [Identity.derived(identity, seed).key if key is None else bytes.fromhex(key), *map(bytes.fromhex, former)]
@@ -451,7 +516,9 @@ def read(
     if rules.bins is not None:
         arrays["values.by_slot"] = Grid(*rules.property.domain, rules.bins).midpoints
     _check_bounds(rules, counters, arrays)
-    own = {"learned": bytes(packed.parts["learned"])} if hasattr(state.evidence, "load") else {}
+    own = {name: bytes(data) for name, data in packed.parts.items() if name.endswith(".learned")}
+    if own.keys() != {f"{name}.learned" for name in _LEARNERS if getattr(getattr(state, name), "dumped", bytes)()}:
+        raise StateFileError("this saved state is damaged: what a learner has learned is missing, or too much")
     state.fill({**counters, **own, "hinted": hinted}, arrays)
     return rules, state
 
@@ -505,8 +572,8 @@ class _Configuration:
 
 def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The dimensions of all arrays but the atoms', whose number varies."""
-    n, (n_values, n_open, n_waiting, width, n_moved, *n_blocks) = (
-        rules.functions.n,
+    n, (n_values, n_open, n_waiting, width, n_moved, n_sizes, *n_blocks) = (
+        rules.n_columns,
         (counters[name] for name in _SIZES),
     )
     dims: dict[str, tuple[int, ...]] = {
@@ -525,7 +592,9 @@ def _dims(rules: Rules, state: State, counters: dict[str, Any]) -> dict[str, tup
         "waiting.indices": (n_waiting, width),
         "waiting.entries": (n_waiting, width),
         "values.by_slot": (n_values,),
-        "values.gaps": (n_values + 1, 3),
+        "values.gaps": (n_values + 1, OF_A_GAP),
+        "scale.since": (n_sizes,),
+        "scale.sizes": (n_sizes,),
     }
     for k, share in enumerate(state.shares):
         dims |= {f"share{k}.{key}": array.shape for key, array in share.arrays().items()}
@@ -546,6 +615,9 @@ def _check_bounds(rules: Rules, counters: dict[str, Any], arrays: Arrays) -> Non
     if not np.isfinite(arrays["ledger.sums"]).all():
         raise StateFileError("this saved state is damaged: it holds something other than finite numbers")
     sound = counters["n_rounds"] + counters["open"] <= issued and counters["n_moved"] in (0, n_values)
+    sizes, since = arrays["scale.sizes"], arrays["scale.since"]
+    sound = sound and len(sizes) > 0 and bool((sizes > 0.0).all()) and math.frexp(float(sizes[-1]))[0] == 0.5
+    sound = sound and bool((np.diff(sizes) > 0.0).all() and (np.diff(since) >= 0).all())
     if len(rounds):
         check_bounds("pending.rounds", rounds, max(issued - rules.max_pending, 0), issued - 1)
         check_bounds("pending.marks", arrays["pending.marks"], 1)
@@ -575,7 +647,7 @@ def _json(data: Any) -> bytes:
 
 
 # Classes that learn, and are read anew from every file.
-_LEARNING = (b'"kind":"Numeric"', b'"kind":"Trees"')
+_LEARNING = (b'"kind":"Numeric"', b'"kind":"Trees"', b'"kind":"Union"', b'"kind":"Product"')
 
 
 def _known(

@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 # bounds sum_i sup_f |S_i,f|^2 / n_i as a whole, and Minkowski's inequality adds the rounding.
 
 
+# How the name of a theorem begins where theorem C gives the smaller number.
+AFTER = "theorem C, after "
+
+
 class Guarantee(float):
     """A number that the swap multicalibration error stays below with probability 1 - delta, and why.
 
     It is a float, so it can be compared and printed; the attributes say which theorem holds under which assumptions,
-    and `broken` lists those that this run has not met.
+    and `broken` lists those that this run has not met. After some rounds the error is known, and is what to look at
+    first; `worst` is what no stream can drive it above, and `luck` how much larger draws could have made it.
 
     Parameters
     ----------
@@ -45,6 +50,14 @@ class Guarantee(float):
         What the theorem asks for.
     broken : tuple of str
         Those of them that this run has not met.
+    bins : int, optional
+        Ahead of a run, the number of values for which it holds; None where no number is promised, or rounds have come.
+    error : float, optional
+        The error of the rounds so far.
+    worst : float, optional
+        What A' or B promises whatever outcomes do; by default the bound itself.
+    luck : float, optional
+        How far above the error it could have been with other draws, by theorem C.
 
     Examples
     --------
@@ -61,6 +74,10 @@ class Guarantee(float):
     n_rounds: int
     assumptions: tuple[str, ...]
     broken: tuple[str, ...]
+    bins: int | None
+    error: float | None
+    worst: float
+    luck: float | None
 
     def __new__(
         cls,
@@ -72,11 +89,16 @@ class Guarantee(float):
         n_rounds: int,
         assumptions: tuple[str, ...],
         broken: tuple[str, ...] = (),
+        bins: int | None = None,
+        error: float | None = None,
+        worst: float | None = None,
+        luck: float | None = None,
     ) -> "Guarantee":
         """Make the number and attach its reasons."""
         self = super().__new__(cls, value)
+        self.error, self.worst, self.luck = error, float(value) if worst is None else worst, luck
         self.theorem, self.delta, self.r, self.n_rounds = theorem, delta, r, n_rounds
-        self.assumptions, self.broken = assumptions, broken
+        self.assumptions, self.broken, self.bins = assumptions, broken, bins
         return self
 
     @property
@@ -85,13 +107,25 @@ class Guarantee(float):
         return float(self)
 
     def __str__(self) -> str:
-        head = f"SMCal_{self.r:g} at most {self.value:.4g} "
-        head += f"after {self.n_rounds} rounds with probability {1 - self.delta:g}"
-        lines = [head, f"  by {self.theorem}", *(f"  assuming {a}" for a in self.assumptions)]
+        lines = []
+        at_most = f"at most {self.worst:.4g} whatever outcomes do, with probability {1 - self.delta:g}"
+        if self.error is None:
+            lines.append(f"SMCal_{self.r:g} after {self.n_rounds} rounds: {at_most}")
+        else:
+            size = (self.error / max(self.n_rounds, 1)) ** (1.0 / self.r)
+            bias = "root mean square bias" if self.r == 2.0 else f"mean bias of power {self.r:g}"
+            kind = getattr(self.error, "kind", "exact")
+            of = {"at most": "is at most", "answers": "over the answers is"}.get(kind, "is")
+            lines += [f"SMCal_{self.r:g} {of} {self.error:.4g} after {self.n_rounds} rounds: {bias} {size:.3g}"]
+            lines += [] if self.luck is None else [f"  by luck of the draws at most {self.luck:.4g} more, by theorem C"]
+            lines.append(f"  {at_most}")
+        lines += [f"  by {self.theorem.removeprefix(AFTER)}", *(f"  assuming {a}" for a in self.assumptions)]
         return "\n".join([*lines, *(f"  NOT MET: {b}" for b in self.broken)])
 
     def __repr__(self) -> str:
-        return f"Guarantee({self.value:.6g}, theorem={self.theorem!r}, delta={self.delta:g})"
+        error = "" if self.error is None else f"error={self.error:.6g}, "
+        worst = "" if self.worst == self.value else f"worst={self.worst:.6g}, "
+        return f"Guarantee({self.value:.6g}, {error}{worst}theorem={self.theorem!r}, delta={self.delta:g})"
 
 
 class Error(float):
@@ -105,6 +139,13 @@ class Error(float):
         "exact"; "at most", where a class is known through a learner that declares its regret; or "answers", exact for
         what the learner could have said, where it declares nothing.
 
+    Attributes
+    ----------
+    at_least, at_most : float
+        Between them lies the error; an exact one is both.
+    parts : dict
+        Of classes that stand side by side: the error over each by itself.
+
     Examples
     --------
     >>> Error(3.0), Error(3.0, "at most"), Error(3.0, "answers")
@@ -112,15 +153,24 @@ class Error(float):
     """
 
     kind: str
+    at_least: float
+    parts: "dict[str, Error]"
 
-    def __new__(cls, value: float, kind: str = "exact") -> "Error":
-        """Make the number and say what it is."""
+    def __new__(cls, value: float, kind: str = "exact", *, at_least: float | None = None, parts: Any = ()) -> "Error":
+        """Make the number and say what it is; `at_least` is known of an error that is "at most" the value."""
         self = super().__new__(cls, value)
         self.kind = kind
+        self.at_least = float(value) if kind != "at most" else float(at_least or 0.0)
+        self.parts = dict(parts)
         return self
 
-    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
-        return float(self), self.kind
+    @property
+    def at_most(self) -> float:
+        """The number as a plain float: the error is no larger."""
+        return float(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _error, (float(self), self.kind, self.at_least, self.parts)
 
     def __repr__(self) -> str:
         number = float.__repr__(self)
@@ -129,18 +179,37 @@ class Error(float):
     __str__ = __repr__
 
 
+def _error(value: float, kind: str, at_least: float, parts: dict[str, Error]) -> Error:
+    return Error(value, kind, at_least=at_least, parts=parts)
+
+
 def observed(rules: "Rules", state: "State", r: float, *, said: bool = False) -> Error:
-    """The error so far of what was shown, or `said`."""
-    evidence: Any = state.evidence
-    if not hasattr(evidence, "reach"):
-        return Error(state.ledger.error(rules.functions, evidence.counts, r, said=said))
-    if said and state.ledger.moved_counts.any():
+    """The error so far of what was shown, or `said`; with parts, where classes stand side by side."""
+    evidence, ledger, functions = state.evidence, state.ledger, rules.functions
+    sums = ledger.sums if said else ledger.sums + ledger.moved_sums
+    counts = evidence.counts if said else evidence.counts + ledger.moved_counts
+    visited = counts > 0
+    n = counts[visited]
+
+    def swap(found: Float64Array) -> float:
+        return float(np.sum(n * (found / n) ** r))
+
+    learner: Any = evidence if hasattr(evidence, "reach") else None
+    parts, found = [], np.zeros(len(n))
+    if learner is None and not hasattr(functions, "suprema"):
+        return Error(swap(functions.supremum(sums[visited])))
+    if learner is not None and said and ledger.moved_counts.any():
         raise InvalidInput(
             "learners are taught what was shown, so of what was said nothing is known; pass protect='nothing'"
         )
-    visited = evidence.taught > 0.0
-    n, reach = evidence.taught[visited], evidence.reach(len(visited))[visited]
-    return Error(float(np.sum(n * (reach / n) ** r)), evidence.kind)
+    for part, largest in functions.suprema(sums[visited]):  # type: ignore[attr-defined]
+        found = np.maximum(found, largest)
+        parts.append((repr(part), Error(swap(largest))))
+    if learner is None:
+        return Error(swap(found), parts=parts)
+    reach = learner.reach(len(visited))[visited]
+    parts.append((repr(learner.oracle), Error(swap(reach), learner.kind)))
+    return Error(swap(np.maximum(found, reach)), learner.kind, at_least=swap(found), parts=parts)
 
 
 # A potential below exp of this has never had weights on the tangent of `safe_exp`, which begins at exp(300).
@@ -198,7 +267,7 @@ def exponential(
         known = np.sqrt(tally.counts[visited] * spread) if squares else spread
         if log_mass <= _TANGENT:
             known = np.minimum(deviation(spread, log_mass), known)
-        reach = known + tally.rounding[visited]
+        reach = known + tally.rounding[visited] if tally.reach is None else tally.reach(known, visited)
         return float(np.sum(n * np.minimum(reach / n, 1.0) ** r))
     if r < 2.0:
         return to_power(exponential(tally, mass, deviation, 2.0, delta, squares=squares), tally.n_rounds, r)
@@ -208,7 +277,7 @@ def exponential(
     sizes, values = np.unique(_sizes(tally), return_counts=True)
     largest = sizes[:, None] * steps[1:]
     reach = np.minimum(largest, deviation(sizes[:, None] * largest if squares else largest, log_mass))
-    return float(values @ np.max(steps[:-1] ** (1.0 - r) * reach**r, axis=1))
+    return float(values @ np.max(steps[:-1] * (reach / steps[:-1]) ** r, axis=1))
 
 
 def _sizes(tally: Tally) -> Float64Array:
@@ -354,6 +423,35 @@ def shared(
     return best
 
 
+def certified_separately(
+    potential: Any,
+    sizes: Float64Array,
+    spreads: Float64Array,
+    counts: Float64Array,
+    tally: Tally,
+    r: float,
+    *,
+    unit: float = 1.0,
+) -> float | None:
+    """Theorem C for a potential that weighs functions by themselves; None if its least value is not known.
+
+    `sizes` and `spreads` are those of all functions or blocks, by value, and are weighed in `unit`s.
+    """
+    if not hasattr(potential, "excess") or tally.rounding is None or tally.luck is None:
+        return None
+    budget = float(np.sum(potential.excess(sizes * unit, spreads * unit))) + tally.luck + tally.reserved
+    visited = counts > 0
+    largest, visits = np.max(spreads, axis=1)[visited], counts[visited]
+    return shared(
+        lambda amounts: potential.reach(amounts, largest[:, None] * unit) / unit,
+        visits,
+        potential.most(largest, visits),
+        tally.rounding[visited],
+        budget,
+        r,
+    )
+
+
 # What every number rests on.
 ALWAYS = (
     "an outcome does not depend on the draw of its own forecast, nor on later draws",
@@ -379,10 +477,9 @@ def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) 
     """
     n, ledger, counts = state.values.n, state.ledger, state.counts
     drift = ledger.drift.tolist()
-    moved = not said and bool(ledger.moved_sums.any())
+    scaled = getattr(state.evidence, "scaled", False)
+    moved = not said and bool(ledger.moved_sums.any() or ledger.moved_counts.any())
     between = ledger.rounding[:n] + ledger.moved_sums[:n] if moved else ledger.rounding[:n]
-    # A class that is known through its learner alone knows what lies between, too.
-    apart = getattr(state.evidence, "rounding", None)
     half = 0.5 * delta
     variance = float(ledger.totals[VARIANCE]) + float(ledger.totals[LATEST])
     luck, most = float(ledger.totals[LUCK]), most_luck(variance, half)
@@ -392,12 +489,14 @@ def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) 
         ledger.n_rounds + state.pending.open,
         counts=counts,
         spread=state.evidence.spread()[:n],
-        rounding=rules.functions.supremum(between) if apart is None else apart(n),
+        rounding=rules.functions.supremum(between),
         drift=drift[DRIFT] + drift[RESERVED],
         peak=drift[PEAK],
         shown=counts + ledger.moved_counts[:n] if moved else None,
         luck=most - luck,
         reserved=drift[RESERVED],
+        scale=state.scale.now if scaled else 1.0,
+        doublings=state.scale.doublings if scaled else 0.0,
     )
     notes: tuple[str, ...] = ()
     if rules.jitter:
@@ -408,14 +507,17 @@ def so_far(rules: "Rules", state: "State", delta: float, *, said: bool = False) 
     # Theorem C is about what was said.
     certify = None if moved else getattr(state.evidence, "certified", None)
     certified = None if certify is None else certify(tally, rules.r)
+    worst = min(value, float(ledger.n_rounds))
     if certified is not None and certified < value:
-        value, theorem = certified, f"theorem C, after {theorem}"
+        value, theorem = certified, AFTER + theorem
     # The sign of an assumption that is not met is that the error, or the luck of the draws, is beyond its bound.
     found = observed(rules, state, rules.r, said=said)
     error = found if found.kind != "at most" else 0.0
     lucky = luck > most + drift[RESERVED] + 1e-9 * (1.0 + abs(luck)) or error > value * (1.0 + 1e-9) + 1e-9
     broken = (f"{LUCKY}: {ALWAYS[0]}",) if lucky else ()
-    return _guarantee(value, rules, ledger.n_rounds, delta, notes, theorem=theorem, broken=broken)
+    beyond = None if certified is None else max(min(certified, float(ledger.n_rounds)) - float(found), 0.0)
+    known = {"error": found, "worst": worst, "luck": beyond}
+    return _guarantee(value, rules, ledger.n_rounds, delta, notes, theorem=theorem, broken=broken, **known)
 
 
 def ahead(rules: "Rules", state: "State", n_rounds: int, delta: float) -> Guarantee:
@@ -440,7 +542,8 @@ def ahead(rules: "Rules", state: "State", n_rounds: int, delta: float) -> Guaran
             notes.append(f"bins={rules.bins}; with bins={best} it would be {numbers[best]:.4g} ahead of so many rounds")
     if not state.hinted:
         notes.append("no hint is given; with hints the bound is larger, so ask again after the first one")
-    return _guarantee(value, rules, n_rounds, delta, tuple(notes), theorem=state.evidence.theorem)
+    used = rules.bins if value < n_rounds else None
+    return _guarantee(value, rules, n_rounds, delta, tuple(notes), theorem=state.evidence.theorem, bins=used)
 
 
 def _ahead(rules: "Rules", state: "State", n: int, n_rounds: int, delta: float) -> float:
@@ -472,7 +575,16 @@ def _ahead(rules: "Rules", state: "State", n: int, n_rounds: int, delta: float) 
 
 
 def _functions(rules: "Rules", state: "State") -> int:
-    return rules.functions.n if state.hinted else rules.hypotheses.n
+    return n_functions(rules.functions if state.hinted else rules.hypotheses)
+
+
+def n_functions(functions: Any) -> int:
+    """For how many functions a theorem counts: a block, all linear functions of a part of the context, is one."""
+    known: int | None = getattr(functions, "n_functions", None)
+    if known is not None:
+        return known
+    blocks = getattr(functions, "blocks", None)
+    return int(functions.n) if blocks is None else int(blocks[-1]) + 1
 
 
 def _guarantee(

@@ -144,8 +144,8 @@ class Grid:
         return self.midpoints[self.bins(values)]
 
 
-# For how many values there is room at first.
-ROOM = 32
+# For how many values there is room at first; numbers of a gap.
+ROOM, OF_A_GAP = 32, 5
 
 
 class Values:
@@ -153,8 +153,8 @@ class Values:
 
     Whatever is gathered for a value is kept under its slot; its rank is its place in increasing order. The gap of rank
     i lies between the values of ranks i - 1 and i; the first one begins at `low`, and that of rank n ends at `high`. A
-    gap counts what `cuts` adds to it: rounds, their rounding, and their noise. Values are found by bisection, and added
-    by shifting ranks: O(log n) and O(n).
+    gap counts what `cut` adds to it: rounds, their rounding, their noise, and what rounding hints has cost beside the
+    hints' own loss. Values are found by bisection, and added by shifting ranks: O(log n) and O(n).
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Values:
         self.order: IntArray = np.zeros(capacity, dtype=np.int64)
         # The values once more, by rank: side by side in memory, where a bisection looks for them.
         self.ranked: Float64Array = np.zeros(capacity)
-        self.gaps: Float64Array = np.zeros((capacity + 1, 3))
+        self.gaps: Float64Array = np.zeros((capacity + 1, OF_A_GAP))
         # How many; in an array, because kernels count too.
         self.numbers: IntArray = np.zeros(1, dtype=np.int64)
 
@@ -244,7 +244,7 @@ class Values:
 
     def widen(self, low: float, high: float, v: float) -> None:
         """Go on in a wider domain, in whose units V is `v` times what it was; gaps that grow start anew."""
-        self.gaps *= (1.0, v, v * v)
+        self.gaps *= (1.0, v, v * v, v, v)
         self.gaps[0 if low < self.low else self.n] = 0.0
         self.low, self.high = low, high
 
@@ -375,6 +375,8 @@ CLEAN = 2.0
 class HintRecord:
     """Per function the sum of x V(hint, y) and of its square; and for all rounds with a hint, five totals.
 
+    The functions of a block stand together: the length of the vector of sums, and the sum of ||x||^2 V^2.
+
     Totals: rounds; sum of V(hint)^2; what overruling hints has cost in loss, and the sum of squares of that; values
     that hints have added to the grid. The loss is the one of which V is the derivative, by the trapezoid rule.
 
@@ -382,23 +384,32 @@ class HintRecord:
     ----------
     n : int
         Number of functions.
+    blocks : array of int, optional
+        The block of each; by default each is one by itself.
     """
 
-    __slots__ = ("squares", "sums", "totals")
+    __slots__ = ("blocks", "squares", "sums", "totals")
 
-    def __init__(self, n: int) -> None:
-        self.sums, self.squares = np.zeros(n), np.zeros(n)
+    def __init__(self, n: int, blocks: IntArray | None = None) -> None:
+        self.sums, self.blocks = np.zeros(n), blocks
+        self.squares = np.zeros(n if blocks is None or not n else int(blocks[-1]) + 1)
         self.totals = np.zeros(5)
 
-    def clean(self, row: Row) -> bool:
+    def clean(self, row: Row, size: float) -> bool:
         """Whether no active function shows bias of the hint beyond doubt.
 
-        One more outcome as large as any can be must not clear or convict a hint, so each sum is first moved by 1
-        towards 0.
+        One more outcome as large as any has been must not clear or convict a hint, so each sum is first moved by that
+        `size` of V towards 0.
         """
         limit = CLEAN * (1.0 + math.log(max(float(self.totals[0]), 1.0)))
-        beyond = np.maximum(np.abs(self.sums.take(row.indices)) - 1.0, 0.0)
-        return bool((beyond * beyond <= limit * self.squares.take(row.indices)).all())
+        if self.blocks is None:
+            active, sizes = row.indices, np.abs(self.sums.take(row.indices))
+        else:
+            active = np.unique(self.blocks.take(row.indices))
+            parts = [self.sums[self.blocks.searchsorted(b) : self.blocks.searchsorted(b + 1)] for b in active]
+            sizes = np.sqrt([float((part * part).cumsum()[-1]) for part in parts])
+        beyond = np.maximum(sizes - size, 0.0)
+        return bool((beyond * beyond <= limit * self.squares.take(active)).all())
 
     @property
     def missed(self) -> bool:
@@ -409,7 +420,11 @@ class HintRecord:
         """A round with a hint: V there, and the loss of the forecast over the hint's where it was overruled."""
         gains = row.values * v_hint
         self.sums[row.indices] += gains
-        self.squares[row.indices] += gains * gains
+        if self.blocks is None:
+            self.squares[row.indices] += gains * gains
+        else:
+            # One after the other, as `at` does.
+            np.add.at(self.squares, self.blocks.take(row.indices), gains * gains)
         self.totals[0] += 1.0
         self.totals[1] += v_hint * v_hint
         if overruled is not None:
@@ -438,6 +453,12 @@ class HintRecord:
 # is cut in the middle when the rounding stands out: its square exceeds a multiple of the sum of V^2. So coin flips,
 # rare events, quiet real numbers and quantiles of any density are one case, whatever the unit.
 #
+# At an end of the domain there is no noise before the first outcome that is not at that end: a share of one such
+# outcome, as large as V has been, is taken off the rounding first. Where a trusted hint was rounded, a gap is cut the
+# sooner the more that costs: a value in use costs about a round's V^2 of swap error for each doubling of the functions,
+# whatever it saves. What rounding costs is the loss that is expected if the hint is right, |nearest - hint| |V(nearest)
+# - V(hint)| / 2; it is measured by the hint's own loss.
+#
 # Number of values: a gap of width w around x (in units of the domain) is cut only after n rounds with n w^2 >= FLOOR x
 # (1 - x), and rounds are counted once; so T rounds make at most order (T / FLOOR)^(1/3) cuts, and a stream whose
 # forecasts sit on k values makes k log T of them. Near an end of the domain gaps may be as fine as the variance of a
@@ -450,8 +471,9 @@ FIRST = 11
 # round's V^2 by chance, which is at most 1/4 for a probability.
 SPEND = 1.5
 
-# A value this near a hint, relative to the distance from the hint to the nearer end, serves for it.
-NEAR = 0.01
+# A value this near a hint, relative to the distance from the hint to the nearer end, serves for it; and one this near
+# the property of all outcomes, relative to their mean distance, for rounds without a hint.
+NEAR, NEAR_START = 0.01, 0.25
 
 HINTED = 2.0
 # A gap is cut when the square of its rounding exceeds this multiple of its noise: where hints were rounded, and where
@@ -460,6 +482,14 @@ PAIR = 16.0
 
 # No cut before n w^2 reaches this multiple of x (1 - x).
 FLOOR = 0.002
+
+# The share of one outcome that is taken off at an end.
+END = 0.2
+
+# The share of a hint's loss for which rounding it is cut as above; how much sooner it is cut at most where it costs
+# more. Where a gap is wider than this part of the way to the nearer end, it is cut no later: there a share of the loss
+# says little.
+DEAR, SOONEST, WIDE = 0.05, 0.25, 0.25
 
 
 def adds(values: Values, record: HintRecord, hint: float) -> bool:
@@ -481,20 +511,55 @@ def adds(values: Values, record: HintRecord, hint: float) -> bool:
     return abs(values.unit(values.value(values.nearest(hint))) - unit) > near
 
 
-def cut(values: Values, at: float, rounding: float, noise: float, factor: float) -> float | None:
-    """Count a round that was rounded at `at`; the new value in the middle of its gap, if the gap is to be cut."""
-    rank = values.above(at)
-    if rank < values.n and values.value(rank) == at:
+def lacking(values: Values, record: HintRecord, start: float, reach: float, rounds: int) -> float | None:
+    """A value that rounds without a hint need: at the property of all outcomes, or a mean distance beside it.
+
+    Else a forecast that was too low would go up to the next of the first values, however far it is from all outcomes.
+    """
+    beyond = float(record.totals[4]) - FIRST
+    if beyond >= 0.0 and beyond * beyond * beyond >= rounds:
+        return None
+    for side in (0.0, -1.0, 1.0):
+        unit = values.unit(start) + side * reach
+        x = values.low + (values.high - values.low) * unit
+        near = NEAR_START * reach if side == 0.0 else 2.0 * NEAR_START * reach
+        if 0.0 < unit < 1.0 and abs(values.unit(values.value(values.nearest(x))) - unit) > near:
+            return x
+    return None
+
+
+class Rounded(NamedTuple):
+    """What a round says of the gap at `at`: its rounding and noise, what rounding a hint cost, and the hint's loss."""
+
+    at: float
+    rounding: float
+    noise: float
+    cost: float = 0.0
+    lost: float = 0.0
+
+
+def cut(values: Values, kind: Kind, round: Rounded, size: float) -> float | None:
+    """Count a round in its gap; the new value in the middle of it, if it is to be cut. |V| was at most `size`."""
+    rank = values.above(round.at)
+    if rank < values.n and values.value(rank) == round.at:
         return None  # a value by now
     gap = values.gaps[rank]
-    gap += (1.0, rounding, noise)
-    n, total, noises = gap.tolist()
+    gap += (1.0, *round[1:])
+    n, total, noises, cost, lost = gap.tolist()
     left = values.value(rank - 1) if rank else values.low
     right = values.value(rank) if rank < values.n else values.high
     first, last = values.unit(left), values.unit(right)
-    if total * total <= factor * noises or n * (last - first) * (last - first) < FLOOR * (
-        0.25 * (first + last) * (2.0 - first - last)
-    ):
+    width, middle, factor = last - first, 0.5 * (first + last), PAIR
+    if kind in ("low", "high"):
+        total = max(total - END * size, 0.0)
+    elif kind == "trusted":
+        factor = HINTED
+        if cost > 0.0:
+            times = max(DEAR * lost / cost, SOONEST)
+            if times > 1.0 and width > WIDE * min(middle, 1.0 - middle):
+                times = 1.0
+            factor = HINTED * times
+    if total * total <= factor * noises or n * width * width < FLOOR * (0.25 * (first + last) * (2.0 - first - last)):
         return None
     middle = 0.5 * (left + right)
     return middle if left < middle < right else None
@@ -516,9 +581,18 @@ def cut(values: Values, at: float, rounding: float, noise: float, factor: float)
 NOISE = 0.05
 
 
-def trusted(evidence: Evidence, record: HintRecord, row: Row, values: Values, hint: float, trust: float) -> Play | None:
-    """The value to play at the hint's word, or None if the hint is not trusted here."""
-    if not record.clean(row):
+def trusted(
+    evidence: Evidence,
+    record: HintRecord,
+    row: Row,
+    columns: Row,
+    values: Values,
+    hint: float,
+    trust: float,
+    size: float,
+) -> Play | None:
+    """The value to play at the hint's word, or None if it is not trusted: `columns` are functions, |V| <= `size`."""
+    if not record.clean(columns, size):
         trust = 0.5 * trust if record.missed else 0.0
     if trust <= 0.0:
         return None

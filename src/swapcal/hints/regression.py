@@ -10,6 +10,7 @@ import numpy as np
 from swapcal.engine import kernels
 from swapcal.engine.kernels import in_order, rows_in_order
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
+from swapcal.learners import Model, Taught
 from swapcal.properties.mean import power
 from swapcal.protocols import Elicitable, Row, Rows
 from swapcal.typing import Float64Array, IntArray, Spec
@@ -224,6 +225,7 @@ _BASE_MEAN = _N_OWN_TOTALS + 2
 class _Look(NamedTuple):
     """A round before its outcome."""
 
+    row: Row
     features: Float64Array
     base: float | None  # as an input: its log-odds
     squares: float  # the sum of squares of the context's entries
@@ -247,6 +249,8 @@ class RegressionState:
         Lengths of the feature vector and of the context.
     most_full
         For how many weights there are full matrices.
+    model
+        One more expert: a learner of what V is at the base.
 
     Notes
     -----
@@ -266,8 +270,11 @@ class RegressionState:
     0.9
     """
 
-    def __init__(self, property: Elicitable, *, n_features: int, n_inputs: int, most_full: int) -> None:
+    def __init__(
+        self, property: Elicitable, *, n_features: int, n_inputs: int, most_full: int, model: Model | None = None
+    ) -> None:
         self._property = property
+        self._taught = None if model is None else Taught(model)
         self._low, self._high = property.domain
         self._width = self._high - self._low
         self._power = int(property.kernel["power"])
@@ -288,7 +295,7 @@ class RegressionState:
         self._totals = np.zeros(_N_TOTALS)
         self._totals[[ENDS, CENTER, SPREAD]] = 1.0, 0.5, 1.0
         self._inputs = Inputs(n_features, self._totals[_N_OWN_TOTALS:-1])
-        self._mixture = Mixture(N_EXPERTS, self._totals[-1:])
+        self._mixture = Mixture(N_EXPERTS + (model is not None), self._totals[-1:])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy's parts count in the copy's totals, as the original's do in its own."""
@@ -322,7 +329,7 @@ class RegressionState:
             raise InvalidInput(f"a label must be a finite number; got {y!r}")
         if said is None or scores is None:
             said, scores = self._value(look.combined), packed(look.combined - look.units)
-        if len(scores) != 2 * N_EXPERTS:
+        if len(scores) != 2 * len(look.units):
             raise UnknownForecast("this forecast carries the scores of another learning hint; it has been changed")
         self._learn(look, y, said, unpacked(scores))
 
@@ -388,14 +395,28 @@ class RegressionState:
         del totals[_BASE_MEAN]
         if min(totals) < 0.0 or found["variation"].min(initial=0.0) < 0.0:
             raise StateFileError("this is not the state of a regression: a count or a sum of squares is negative")
+        if self._taught is not None and found["taught"][0] == self._taught.n - 1.0:
+            self._taught.undo()
         for name, part in parts.items():
             part[...] = found[name]
         self._inputs.scale()
 
+    def dumped(self) -> bytes:
+        """What a model has learned; nothing without one."""
+        return b"" if self._taught is None else self._taught.dump()
+
+    def load(self, data: bytes) -> None:
+        """Take over what was `dumped`."""
+        if self._taught is not None:
+            self._taught = Taught.load(self._taught.learner, data)
+
     def rescaled(self, property: Elicitable, v: float) -> "RegressionState":
         """What was learned, for a wider range, in whose units V is `v` times what it was; log-odds start anew."""
         most_full = max(self._n_full, 1)
-        wider = RegressionState(property, n_features=self._n_features, n_inputs=self._n_inputs, most_full=most_full)
+        model = None if self._taught is None else self._taught.learner
+        wider = RegressionState(
+            property, n_features=self._n_features, n_inputs=self._n_inputs, most_full=most_full, model=model
+        )
         if self._totals[ENDS] > 0.0:  # outcomes were events, and are none any more
             return wider
         c, arrays = self._width / wider._width, self.arrays()
@@ -415,7 +436,7 @@ class RegressionState:
 
     def kernel(self) -> Any:
         """The compiled twin over these arrays, or None where there is none."""
-        if kernels.native is None or not self._property.kernel["property"]:
+        if kernels.native is None or self._taught is not None or not self._property.kernel["property"]:
             return None
         return kernels.native.Regression({**self._property.kernel} | {"tells": self._tells}, self.buffers())
 
@@ -437,6 +458,7 @@ class RegressionState:
             "squares": self._mixture.squares,
             "weights": self._mixture.weights,
             "totals": self._totals,
+            **({} if self._taught is None else {"taught": np.array([float(self._taught.n)])}),
         }
 
     def _look(self, row: Row, features: Float64Array | None, base: float | None) -> _Look:
@@ -455,14 +477,29 @@ class RegressionState:
         # An expert that has learned nothing gives the base itself: the mixture has no scale below which it would take
         # the rounding errors of a link and its inverse for differences between experts.
         units = np.array([unit] + [_said(unit, odds, part, logistic) for part in linear])
-        return _Look(features, known, squares, positions, inputs, units, self._mixture.combine(units))
+        if self._taught is not None:
+            # V at the base as the model expects it, by the slope of V: where V would be 0.
+            v = self._taught.learner.predict(self._taught.state, self._case(unit, features, row))
+            units = np.append(units, min(max(unit - v / self._slope(), 0.0), 1.0))
+        return _Look(row, features, known, squares, positions, inputs, units, self._mixture.combine(units))
+
+    def _case(self, unit: float, features: Float64Array, row: Row) -> Row:
+        """What the model sees: the base, the features, and the context."""
+        inputs = np.concatenate(([unit], features, row.values))
+        return Row(np.concatenate((np.arange(1 + len(features)), row.indices + 1 + len(features))), inputs)
+
+    def _slope(self) -> float:
+        """How fast V rises with the forecast, on average, in units of the range."""
+        rounds, slopes = float(self._totals[ROUNDS]), float(self._totals[SLOPES])
+        return max(slopes / rounds, _LEAST_SLOPE) if slopes > 0.0 else 1.0
 
     def _learn(self, look: _Look, y: float, said: float, apart: Float64Array) -> None:
         """Everything that can fail, a user's own identification function, comes before the first change."""
         target, totals = self._property, self._totals
         rounds, norms, errors, sizes, squares, slopes = totals[: SLOPES + 1].tolist()
         v = float(target.identification(said, y))
-        gradients: Float64Array = np.asarray(target.identification(self._low + self._width * look.units[1:], y))
+        units = self._low + self._width * look.units
+        gradients: Float64Array = np.asarray(target.identification(units[1:N_EXPERTS], y))
         center = float(totals[CENTER])
         v_center = float(target.identification(self._low + self._width * center, y))
         rounds, sizes, squares = rounds + 1.0, sizes + abs(v), squares + v * v
@@ -473,6 +510,9 @@ class RegressionState:
             below, above = (float(target.identification(self._low + self._width * u, y)) for u in (low, high))
             slopes += (above - below) / (high - low)
 
+        if self._taught is not None:
+            case = self._case(float(look.units[0]), look.features, look.row)
+            self._taught.update(case, float(target.identification(float(units[0]), y)))
         self._mixture.learn(apart, v)
         self._inputs.learn(look.features, look.base, len(look.inputs) - self._n_dense, look.squares)
         norm = in_order(look.inputs * look.inputs)
@@ -646,6 +686,8 @@ class OnlineRegression:
     most_full
         For how many weights the two full filters keep all covariances; the other weights have a variance each. Memory
         and time of a round grow with its square.
+    model
+        One more expert, as `hint` makes it.
 
     Notes
     -----
@@ -691,6 +733,7 @@ class OnlineRegression:
 
     n_features: int = 0
     most_full: int = MOST_FULL
+    model: Model | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_features", "most_full"):
@@ -700,12 +743,15 @@ class OnlineRegression:
 
     def spec(self) -> Spec:
         """Plain data from which `from_spec` rebuilds the object."""
-        return {"kind": "OnlineRegression", "n_features": self.n_features, "most_full": self.most_full}
+        model = {} if self.model is None else {"model": dict(self.model.spec())}
+        return {"kind": "OnlineRegression", "n_features": self.n_features, "most_full": self.most_full, **model}
 
     @classmethod
     def from_spec(cls, spec: Spec) -> "OnlineRegression":
         """The object that `spec` describes."""
         arguments = {name: value for name, value in spec.items() if name != "kind"}
+        if "model" in arguments:
+            raise StateFileError(f"a state file holds no models; make {arguments['model']} again and pass it as hint=")
         if spec.get("kind") != "OnlineRegression" or not arguments.keys() <= {"n_features", "most_full"}:
             raise InvalidInput(f"not the spec of an OnlineRegression: {dict(spec)!r}; pass what its spec() returned")
         return cls(**arguments)
@@ -719,4 +765,33 @@ class OnlineRegression:
             raise InvalidInput(
                 f"a regression needs a finite domain of forecasts; that of {property!r} is [{low}, {high}]"
             )
-        return RegressionState(property, n_features=self.n_features, n_inputs=n_inputs, most_full=self.most_full)
+        model = None
+        if self.model is not None:
+            model = Model(self.model.model, 1 + self.n_features + n_inputs, pickled=self.model.pickled)
+        return RegressionState(
+            property, n_features=self.n_features, n_inputs=n_inputs, most_full=self.most_full, model=model
+        )
+
+
+def hint(model: Any, n_features: int = 0, *, pickled: bool = False) -> OnlineRegression:
+    """A model of river or scikit-learn as a learning hint: one more expert beside those of `OnlineRegression`.
+
+    It learns what V is at your own forecast (or, without one, at the property of all outcomes so far): for a mean, the
+    residual. The mixture follows it as far as it has been better. Late outcomes are learned when they come.
+
+    Parameters
+    ----------
+    model : object
+        With `learn_one` and `predict_one`, or `partial_fit` and `predict`: a regressor. Position 0 of what it sees is
+        your forecast in units of the range, then come the features, then the context.
+    n_features : int
+        Number of features that come with each round.
+    pickled : bool
+        Whether states may be saved and read as pickles; reading one runs what is in it.
+
+    Returns
+    -------
+    OnlineRegression
+        For `Forecaster(..., hint=)`. It runs in Python.
+    """
+    return OnlineRegression(n_features=n_features, model=Model(model, 1, pickled=pickled))

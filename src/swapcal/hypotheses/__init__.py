@@ -7,6 +7,7 @@ from typing import Any
 
 from swapcal import learners, potentials
 from swapcal.errors import StateFileError
+from swapcal.hypotheses.blocks import Levels, Product, Union
 from swapcal.hypotheses.finite import Finite
 from swapcal.hypotheses.groups import Groups
 from swapcal.hypotheses.linear import Linear
@@ -19,7 +20,7 @@ from swapcal.typing import Spec
 # --------
 # Rebuilds a class of functions from plain data.
 
-Made = Finite | Linear | Oracle | Groups | Numeric | Trees
+Made = Finite | Linear | Oracle | Groups | Numeric | Trees | Union | Product
 _KEPT = ("Finite", "Groups", "Linear")
 
 
@@ -93,11 +94,16 @@ def _built(spec: Spec) -> Made:
 _KINDS: dict[str, Any] = {
     "Finite": lambda potential, **own: Finite(potential=potentials.from_spec(potential), **own),
     "Groups": lambda **spec: Groups.from_spec(spec),
-    "Linear": Linear,
+    "Levels": lambda potential, n: Levels(n, potential=potentials.from_spec(potential)),
+    "Linear": lambda potential, **own: Linear(potential=potentials.from_spec(potential), **own),
     "Numeric": lambda **spec: Numeric.from_spec(spec),
-    "Oracle": lambda learner: Oracle(learners.from_spec(learner)),
+    "Oracle": lambda learner, potential, **own: Oracle(
+        learners.from_spec(learner), potential=potentials.from_spec(potential), **own
+    ),
+    "Product": lambda n, parts: Product(*map(from_spec, parts)),
     "Trees": lambda **spec: Trees.from_spec(spec),
+    "Union": lambda n, parts: Union([*map(from_spec, parts)]),
 }
 
 
-__all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "Trees", "from_spec", "unlearned"]
+__all__ = ["Finite", "Groups", "Linear", "Numeric", "Oracle", "Product", "Trees", "Union", "from_spec", "unlearned"]

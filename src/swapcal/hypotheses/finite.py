@@ -9,17 +9,35 @@ import numpy as np
 
 from swapcal import inputs
 from swapcal.engine import kernels
-from swapcal.engine.theorems import certified, quadratic_drift, quadratic_reserve, shared
+from swapcal.engine.theorems import certified, certified_separately, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
-from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential
+from swapcal.potentials import AdaNormalHedge, PNorm, Potential
 from swapcal.protocols import Row, Rows, Tally
-from swapcal.sparse import read_row, read_rows
+from swapcal.sparse import expect_signed_shares, read_row, read_rows
 from swapcal.typing import Float64Array, Spec
 
 
+class Composable:
+    """A class of functions that can stand beside another, `A | B`, or be multiplied with it, `A * B`."""
+
+    __slots__ = ()
+
+    def __or__(self, other: Any) -> Any:
+        """The functions of both."""
+        from swapcal.hypotheses.blocks import Union
+
+        return Union([self, other])
+
+    def __mul__(self, other: Any) -> Any:
+        """The functions of the other in each group of this one."""
+        from swapcal.hypotheses.blocks import Product
+
+        return Product(self, other)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Finite:
+class Finite(Composable):
     """`n` functions f_0, ..., f_{n-1} with values in [-1, 1]; f_j(x) = x_j.
 
     For groups, x_j is 1 where the case belongs to group j and 0 elsewhere; groups may overlap. Only entries that are
@@ -62,27 +80,23 @@ class Finite:
     def row(self, x: Any) -> Row:
         """One context as its non-zero entries, each in [-1, 1]."""
         row = read_row(x, self.n)
-        self._check(row.values)
+        expect_signed_shares(row.values)
         return row
 
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many contexts at once."""
         rows = read_rows(X, self.n, n_rows)
-        self._check(rows.values)
+        expect_signed_shares(rows.values)
         return rows
-
-    def _check(self, values: Float64Array) -> None:
-        if values.size and (values.max() > 1.0 or values.min() < -1.0):
-            worst = values[np.argmax(np.abs(values))]
-            raise InvalidInput(
-                f"a function of a finite class has the value {worst:g}, "
-                "outside [-1, 1]; divide the column by its largest magnitude"
-            )
 
     def supremum(self, sums: Float64Array) -> Float64Array:
         """max_j |sums_j|."""
         largest: Float64Array = np.max(np.abs(sums), axis=-1)
         return largest
+
+    def complexity(self, n_rounds: float) -> float:
+        """At most root(2 n ln |F|): n times the sequential Rademacher complexity (docs/guarantees.md, section 4)."""
+        return math.sqrt(2.0 * n_rounds * math.log(self.n))
 
     def extended(self, extra: int) -> "Finite":
         """The class with `extra` further functions behind its own."""
@@ -107,7 +121,7 @@ class FiniteEvidence:
     function).
     """
 
-    __slots__ = ("counts", "potential", "spreads", "sums", "weights")
+    __slots__ = ("counts", "potential", "scaled", "spreads", "sums", "unit", "weights")
 
     def __init__(self, n: int, potential: Potential, capacity: int) -> None:
         self.potential = potential
@@ -115,6 +129,15 @@ class FiniteEvidence:
         self.spreads = np.zeros((capacity, n))
         self.weights = np.zeros((capacity, n))
         self.counts = np.zeros(capacity)
+        # Whether evidence is weighed in units of the size of V, and 1 over that; in an array, because kernels set it.
+        self.scaled = isinstance(potential, AdaNormalHedge)
+        self.unit = np.ones(1)
+
+    def measure(self, size: float) -> None:
+        """Weigh all evidence anew, by another size of V."""
+        if self.scaled and float(self.unit[0]) * size != 1.0:
+            self.unit[0] = 1.0 / size
+            self._weigh(len(self.counts))
 
     def phi(self, bin: int, row: Row) -> float:
         """sum_j w_ij x_j, added up in the order of the positions."""
@@ -130,7 +153,7 @@ class FiniteEvidence:
         indices, gains = row.indices, row.values * v
         s = self.sums[bin].take(indices) + gains
         c = self.spreads[bin].take(indices) + self.potential.spread(gains)
-        weights = self.potential.weights(s, c)
+        weights = self.potential.weights(s * self.unit, c * self.unit)
         self.sums[bin, indices], self.spreads[bin, indices], self.weights[bin, indices] = s, c, weights
         self.counts[bin] += 1.0
         together = self.potential.row_weights(self.sums[bin], float(self.counts[bin]))
@@ -139,7 +162,8 @@ class FiniteEvidence:
 
     def level(self, bin: int, row: Row) -> float:
         """Logarithm of the largest potential that an active function has in the bin; infinite for the p-norm."""
-        levels = self.potential.level(self.sums[bin].take(row.indices), self.spreads[bin].take(row.indices))
+        s, c = self.sums[bin].take(row.indices), self.spreads[bin].take(row.indices)
+        levels = self.potential.level(s * self.unit, c * self.unit)
         if levels is None:
             return math.inf
         return float(levels.max()) if levels.size else 0.0
@@ -191,21 +215,7 @@ class FiniteEvidence:
         if isinstance(potential, PNorm):
             norms = np.array([potential.norm(each) for each in sums])
             return certified(float(np.sum(norms * norms / np.maximum(counts, 1.0))), tally, r)
-        if not isinstance(potential, (AdaNormalHedge, Exponential)) or tally.rounding is None or tally.luck is None:
-            return None
-        budget = float(np.sum(potential.excess(sums, spreads))) + tally.luck + tally.reserved
-        visited = counts > 0
-        largest, visits = np.max(spreads, axis=1)[visited], counts[visited]
-        # |S| is at most the sum of |g|, and that at most the root of n times the sum of squares.
-        known = np.sqrt(visits * largest) if isinstance(potential, Exponential) else largest
-        return shared(
-            lambda amounts: potential.reach(amounts, largest[:, None]),
-            visits,
-            known,
-            tally.rounding[visited],
-            budget,
-            r,
-        )
+        return certified_separately(potential, np.abs(sums), spreads, counts, tally, r, unit=float(self.unit[0]))
 
     def spread(self) -> Float64Array:
         """The largest spread of each bin, over the functions."""
@@ -225,8 +235,12 @@ class FiniteEvidence:
             own = getattr(self, name)
             own[:m], own[m:] = arrays[name], 0.0
         self.weights[:] = 0.0
+        self._weigh(m)
+
+    def _weigh(self, m: int) -> None:
+        """The weights of the first `m` values, from what they depend on."""
         where = np.flatnonzero(self.sums[:m])
-        sums, spreads = self.sums.reshape(-1)[where], self.spreads.reshape(-1)[where]
+        sums, spreads = (each.reshape(-1)[where] * self.unit for each in (self.sums, self.spreads))
         self.weights.reshape(-1)[where] = _weights(self.potential, sums, spreads)
         for i in np.flatnonzero(self.counts).tolist():
             together = self.potential.row_weights(self.sums[i], float(self.counts[i]))

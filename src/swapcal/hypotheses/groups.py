@@ -13,18 +13,27 @@ from swapcal import potentials
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
 from swapcal.hypotheses.finite import Finite
 from swapcal.hypotheses.linear import OverVectors
-from swapcal.inputs import column_names, integer, real, short_repr
+from swapcal.inputs import column_names, integer, one_of, real
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import CaseColumns, as_case, assembled, checked_rows
+from swapcal.sparse import ABSENT, CaseColumns, assembled, checked_rows
 from swapcal.tables.batch import Coded, as_number, text
-from swapcal.tables.grouping import ColumnComparison, Function, band_edges, definitions, groups_from_spec, value_label
+from swapcal.tables.grouping import (
+    ColumnComparison,
+    Function,
+    band_edges,
+    definitions,
+    groups_from_spec,
+    listed_groups,
+    value_label,
+)
 from swapcal.tables.vocabulary import (
     KeyedColumn,
     RowView,
     Token,
     Vocabulary,
     combined,
+    complete,
     fetch,
     frequent,
     listed,
@@ -33,6 +42,7 @@ from swapcal.tables.vocabulary import (
 )
 from swapcal.typing import Float64Array, IntArray, Spec
 
+_SETTINGS = ("limit", "rare", "bands", "categories", "absent")
 # So many cases are remembered with their rows.
 _REMEMBERED = 10_000
 
@@ -43,6 +53,7 @@ class _Memory(dict[tuple[Any, ...], Row]):
     def __init__(self, columns: tuple[str, ...]) -> None:
         super().__init__()
         self.cells = CaseColumns(columns)
+        self.absent = (ABSENT,) * len(columns)
 
     def __deepcopy__(self, memo: Any) -> "_Memory":
         return _Memory(self.cells.columns)
@@ -56,14 +67,15 @@ class Groups(OverVectors):
 
     Position 0 is "all", everybody. Every value of a column is a group, a column of many numbers is cut into bands, and
     a tuple of columns has one group for each combination. Values first seen late get their own group while there is
-    room; rare ones share the group "<column>=other", and missing ones (None, NaN, no entry) "<column>=missing".
+    room; rare ones share the group "<column>=other", and missing ones (None, NaN) "<column>=missing". A case that has
+    no entry for a column is refused: the column may be misspelled.
 
     Parameters
     ----------
-    groups : sequence
-        Column names ("sex"), tuples of names for intersections (("sex", "race")), comparisons ("age >= 60",
+    groups : str or sequence
+        Column names ("sex"), intersections ("sex*race" or a tuple of names), comparisons ("age >= 60",
         "city == 'Paris'"; a missing value satisfies none), or pairs (name, function of a row with values in [-1, 1]).
-        A mapping from name to function stands for its pairs.
+        One text names several: "sex,race,sex*race". A mapping from name to function stands for its pairs.
     limit : int
         Number of positions besides "all".
     rare : int
@@ -72,6 +84,8 @@ class Groups(OverVectors):
         Number of bands of a column of numbers; `fit` finds the edges.
     categories : sequence of str
         Columns whose numbers are names, such as those of stores: every value is a group, however many there are.
+    absent : str
+        What a case without one of the columns is: an "error", or one whose value is "missing".
     potential : Potential
         How evidence is weighed, as for `Finite`.
 
@@ -98,6 +112,7 @@ class Groups(OverVectors):
         "_vectors",
         "_vocabulary",
         "_warned",
+        "absent",
         "bands",
         "categories",
         "columns",
@@ -114,11 +129,14 @@ class Groups(OverVectors):
         rare: int = 1,
         bands: int = 5,
         categories: Sequence[str] = (),
+        absent: str = "error",
         potential: Potential | None = None,
     ) -> None:
         self.limit, self.rare = integer(limit, "limit", 1), integer(rare, "rare", 1)
+        self.absent = one_of(absent, "absent", ("error", "missing"))
         self.bands = integer(bands, "bands", 2)
-        self.groups, self._definitions, self._warned = groups, definitions(groups), False
+        self.groups = groups if isinstance(groups, Mapping) else listed_groups(groups)
+        self._definitions, self._warned = definitions(self.groups), False
         self.categories = column_names(categories, "categories")
         strange = [name for name in self.categories if name not in self._definitions.columns]
         if strange:
@@ -146,6 +164,14 @@ class Groups(OverVectors):
         return tuple(self._vocabulary.names)
 
     @property
+    def families(self) -> list[IntArray]:
+        """For each column or combination, the positions of its values: groups that have no row in common."""
+        known = self._vocabulary
+        places = zip(known.known, known.other, known.missing, strict=True)
+        rest = [([*of.values()], [at for at in (other, missing) if at > 0]) for of, other, missing in places]
+        return [np.array(sorted({*named, *others}), dtype=np.int64) for named, others in rest]
+
+    @property
     def edges(self) -> dict[str, tuple[float, ...]]:
         """The inner edges of the bands, by column."""
         return dict(self._edges)
@@ -153,9 +179,10 @@ class Groups(OverVectors):
     def fit(self, X: Any) -> None:
         """Learn from a first part of the stream, before the first row: bands, and the values that are there.
 
-        Columns with more than 31 distinct numbers become bands with about equally many rows, but for `categories`;
-        hours and days of a month stay values. Values seen `rare` times get their positions; where there are more than
-        `limit`, the most frequent do.
+        Columns with more than 31 distinct numbers become bands with about equally many rows, but for `categories` and
+        whole numbers that look like codes: up to 300, neighbors being no more alike in how common they are than any
+        two. Hours, days of a month and numbers of stores stay values; age and income are cut. Values seen `rare` times
+        get their positions; where there are more than `limit`, the most frequent do.
 
         Parameters
         ----------
@@ -210,7 +237,7 @@ class Groups(OverVectors):
         """
         if self._memory is None:
             return None
-        values = [*map(x.get, self.columns)] if type(x) is dict else self._memory.cells.of(x)
+        values = [*map(x.get, self.columns, self._memory.absent)] if type(x) is dict else self._memory.cells.of(x)
         if values is None:
             return None
         try:
@@ -249,9 +276,7 @@ class Groups(OverVectors):
     def _row(self, x: Any, vocabulary: Vocabulary) -> Row:
         if isinstance(x, Row):
             return self._vectors.row(x)
-        case = x if type(x) is dict else as_case(x)
-        if case is None:
-            raise InvalidInput(f"a case is a mapping from column to value, {{'sex': 'f'}}; got {short_repr(x)}")
+        case = self.checked(x)
         fixed = [_value(one, case) for one in self._definitions.fixed]
         texts = {name: self._text(name, case.get(name)) for name in self.columns}
         placed = []
@@ -261,6 +286,21 @@ class Groups(OverVectors):
         indices = [0, *(1 + j for j, value in enumerate(fixed) if value != 0.0), *sorted(placed)]
         values = [1.0, *(value for value in fixed if value != 0.0), *(1.0 for _ in placed)]
         return Row(np.array(indices, dtype=np.int64), np.array(values))
+
+    def checked(self, x: Any) -> Mapping[str, Any]:
+        """The same case as a mapping; an `InvalidInput` where it lacks a column and may not.
+
+        Parameters
+        ----------
+        x : mapping
+            From column to value; or a row of a frame.
+
+        Returns
+        -------
+        mapping
+            From column to value.
+        """
+        return complete(x, self.columns if self.absent == "error" else ())
 
     def _text(self, name: str, value: Any) -> str | None:
         edges = self._edges.get(name)
@@ -288,7 +328,7 @@ class Groups(OverVectors):
         """
         if isinstance(X, Rows):
             return checked_rows(X, self.n, n_rows)
-        columns, length = fetch(X, self.columns, n_rows)
+        columns, length = fetch(X, self.columns, n_rows, absent=self.absent)
         fixed = [self._fixed(one, X, columns, length) for one in self._definitions.fixed]
         placed = self._vocabulary.place_many(self._keyed(columns))
         self._warn()
@@ -332,10 +372,6 @@ class Groups(OverVectors):
                 stacklevel=3,
             )
 
-    def extended(self, extra: int) -> Finite:
-        """A finite class with room for `extra` further functions behind the groups."""
-        return self._vectors.extended(extra)
-
     def snapshot(self) -> tuple[Vocabulary, dict[str, tuple[float, ...]]]:
         """What has been learned so far, for `restore`."""
         return self._vocabulary.copy(), dict(self._edges)
@@ -376,6 +412,7 @@ class Groups(OverVectors):
             bands=self.bands,
             potential=self._vectors.potential,
             categories=self.categories,
+            absent=self.absent,
         )
         twin._edges, twin._warned = dict(self._edges), self._warned
         vocabulary.label = twin._name
@@ -384,7 +421,7 @@ class Groups(OverVectors):
 
     def spec(self) -> Spec:
         """Plain data: the definitions and all that was learned. Functions of your own are in it by name only."""
-        settings = {name: getattr(self, name) for name in ("limit", "rare", "bands", "categories")}
+        settings = {name: getattr(self, name) for name in _SETTINGS}
         settings["categories"] = list(self.categories)
         return {
             "kind": "Groups",
@@ -419,7 +456,7 @@ class Groups(OverVectors):
             A new one.
         """
         twin = object.__new__(Groups)
-        for name in ("columns", "_definitions", "_vectors", "bands", "categories", "groups", "limit", "rare"):
+        for name in ("columns", "_definitions", "_vectors", *_SETTINGS, "groups"):
             setattr(twin, name, getattr(self, name))
         twin._edges, twin._warned = {}, False
         twin._memory = None if self._memory is None else _Memory(self.columns)
@@ -444,7 +481,7 @@ class Groups(OverVectors):
     @classmethod
     def from_spec(cls, spec: Spec) -> "Groups":
         """The groups that `spec` describes; not possible with functions of your own, see `resumed`."""
-        settings = {name: spec[name] for name in ("limit", "rare", "bands", "categories")}
+        settings = {name: spec[name] for name in _SETTINGS}
         groups = cls(groups_from_spec(spec["groups"]), potential=potentials.from_spec(spec["potential"]), **settings)
         if spec["vocabulary"] is not None:
             groups._learn(spec)

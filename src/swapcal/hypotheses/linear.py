@@ -12,26 +12,26 @@ from swapcal.engine import kernels
 from swapcal.engine.theorems import certified, quadratic, quadratic_drift, quadratic_reserve
 from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput
-from swapcal.hypotheses.finite import Finite
+from swapcal.hypotheses.blocks import Union
+from swapcal.hypotheses.finite import Composable, Finite
+from swapcal.potentials import AdaNormalHedge, PNorm, Potential, Quadratic
 from swapcal.protocols import Evidence, Row, Rows, Tally
-from swapcal.sparse import read_row, read_rows
-from swapcal.state import Described
-from swapcal.typing import Float64Array
+from swapcal.sparse import into_ball, read_row, read_rows
+from swapcal.typing import Float64Array, IntArray, Spec
 
-# Sums of squares between these have neither lost an entry's digits nor overflowed.
-_SMALL, _LARGE = 1e-200, 1e200
 _NOTHING = 1e-280
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Linear(Described):
+class Linear(Composable):
     """All functions <theta, x> with ||theta|| <= 1 of a feature vector x of length `n`.
 
     Features are divided by `radius`; a vector that is then still longer than 1 is shrunk to length 1, so that |<theta,
     x>| <= 1. Add a constant feature if forecasts should also be calibrated overall.
 
-    Guarantee: theorem B (docs/guarantees.md). The potential is the swap error itself, sum_i ||S_i||^2 / n_i, so no
-    expert algorithm, no rate and no logarithm of the class's size is needed.
+    Guarantee: theorem A' for blocks (docs/guarantees.md, section 2): the class is one block, so no logarithm of its
+    size is paid, and hints are trusted. `potential=Quadratic()` is theorem B: the potential is the swap error itself,
+    sum_i ||S_i||^2 / n_i. Its number ahead of a run is smaller; with a hint its forecasts are worse.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ class Linear(Described):
         Number of features, the d of the paper.
     radius : float
         Length of the longest feature vector to be kept apart from its direction.
+    potential : Potential
+        How evidence is weighed: `AdaNormalHedge()` (the default), `Exponential()`, `Squint()` or `Quadratic()`.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Linear(Described):
 
     n: int
     radius: float = field(default=1.0, kw_only=True)
+    potential: Potential | Quadratic = field(default_factory=AdaNormalHedge, kw_only=True)
 
     # The norm of the sums that is the supremum over the class.
     dual: ClassVar[str] = "euclidean"
@@ -58,14 +61,24 @@ class Linear(Described):
         object.__setattr__(self, "n", inputs.integer(self.n, "the number of features", 1))
         if not (isinstance(self.radius, (int, float)) and math.isfinite(self.radius) and self.radius > 0.0):
             raise InvalidInput(f"radius must be a positive number; got {self.radius!r}")
+        if isinstance(self.potential, PNorm):
+            raise InvalidInput("a linear class is weighed by its length; for the p-norm pass a Finite class")
 
     def __repr__(self) -> str:
-        return f"Linear({self.n}{'' if self.radius == 1.0 else f', radius={self.radius:g}'})"
+        radius = "" if self.radius == 1.0 else f", radius={self.radius:g}"
+        return (
+            f"Linear({self.n}{radius}{'' if self.potential == AdaNormalHedge() else f', potential={self.potential!r}'})"
+        )
+
+    @property
+    def blocks(self) -> IntArray | None:
+        """The block of each position: one and the same. None for the quadratic potential."""
+        return None if isinstance(self.potential, Quadratic) else np.zeros(self.n, dtype=np.int64)
 
     def row(self, x: Any) -> Row:
         """One context, scaled into the unit ball."""
         row = read_row(x, self.n)
-        return Row(row.indices, self._scaled(row.values))
+        return Row(row.indices, into_ball(row.values, self.radius))
 
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many contexts at once, each scaled on its own."""
@@ -76,35 +89,35 @@ class Linear(Described):
             return Rows(rows.indptr, rows.indices, values)
         for start, end in pairwise(rows.indptr.tolist()):
             if end > start:
-                values[start:end] = self._scaled(rows.values[start:end])
+                values[start:end] = into_ball(rows.values[start:end], self.radius)
         return Rows(rows.indptr, rows.indices, values)
-
-    def _scaled(self, values: Float64Array) -> Float64Array:
-        """The entries over the radius, or over their length where that is larger."""
-        with np.errstate(over="ignore", under="ignore"):
-            squares = float((values * values).cumsum()[-1]) if len(values) else 0.0
-        if _SMALL < squares < _LARGE:
-            return values / max(math.sqrt(squares), self.radius)
-        # Squares that overflow or vanish: the entries are first divided by the largest.
-        largest = float(np.max(np.abs(values), initial=0.0))
-        if largest == 0.0:
-            return values
-        shares = values / largest
-        length = math.sqrt(float((shares * shares).cumsum()[-1]))
-        return shares / length if largest * length > self.radius else values / self.radius
 
     def supremum(self, sums: Float64Array) -> Float64Array:
         """The Euclidean norm of the sums."""
         norm: Float64Array = np.sqrt(np.sum(np.square(sums), axis=-1))
         return norm
 
-    def start(self, n_bins: int) -> "LinearEvidence":
+    def complexity(self, n_rounds: float) -> float:
+        """At most root(n): n times the sequential Rademacher complexity (docs/guarantees.md, section 4)."""
+        return math.sqrt(n_rounds)
+
+    def extended(self, extra: int) -> Any:
+        """The class with the level sets of a hint behind it; itself for the quadratic potential."""
+        return self if isinstance(self.potential, Quadratic) else Union([self]).extended(extra)
+
+    def start(self, n_bins: int) -> Evidence:
         """No evidence in any of `n_bins` bins."""
-        return LinearEvidence(self.n, n_bins)
+        if isinstance(self.potential, Quadratic):
+            return LinearEvidence(self.n, n_bins)
+        return Union([self]).start(n_bins)
+
+    def spec(self) -> Spec:
+        """Plain data."""
+        return {"kind": "Linear", "n": self.n, "radius": self.radius, "potential": dict(self.potential.spec())}
 
 
 class LinearEvidence:
-    """Per bin: the vector S_i of sums of x v, and the number of visits. Phi_i(x) = <S_i, x> / (n_i + 1)."""
+    """For `Quadratic()`: per bin the vector S of sums of x v, and the visits. Phi_i(x) = <S_i, x> / (n_i + 1)."""
 
     __slots__ = ("counts", "sums")
 
@@ -171,7 +184,7 @@ class LinearEvidence:
         self.sums, self.counts = arrays["sums"].copy(), arrays["counts"].copy()
 
 
-class OverVectors:
+class OverVectors(Composable):
     """A class that makes vectors of what it reads; what is asked about these it leaves to `_vectors`, their class."""
 
     __slots__ = ()
@@ -188,9 +201,27 @@ class OverVectors:
         """The norm of the sums that is the supremum over the class."""
         return self._vectors.dual
 
+    @property
+    def potential(self) -> Potential | Quadratic:
+        """How evidence is weighed."""
+        return self._vectors.potential
+
+    @property
+    def blocks(self) -> IntArray | None:
+        """The block of each position; None if each is one by itself."""
+        return getattr(self._vectors, "blocks", None)
+
+    def extended(self, extra: int) -> Any:
+        """The class with `extra` functions behind it, the level sets of a hint."""
+        return self._vectors.extended(extra)
+
     def supremum(self, sums: Float64Array) -> Float64Array:
         """The largest |sum f V| over the class; exact."""
         return self._vectors.supremum(sums)
+
+    def complexity(self, n_rounds: float) -> float | None:
+        """At most so much is n times the sequential Rademacher complexity (docs/guarantees.md, section 4)."""
+        return self._vectors.complexity(n_rounds)
 
     def start(self, capacity: int) -> Evidence:
         """No evidence, and room for that of `capacity` values."""

@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from swapcal import potentials
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses.linear import Linear, OverVectors
 from swapcal.inputs import real, short_repr
+from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import as_case, checked_rows
+from swapcal.sparse import checked_rows
 from swapcal.tables.batch import Coded, as_number, text
-from swapcal.tables.vocabulary import fetch
+from swapcal.tables.vocabulary import complete, fetch
 from swapcal.typing import Float64Array, Spec
 
 # Distances from the first value are cut here, so that no sum of squares overflows.
@@ -31,11 +33,13 @@ class Numeric(OverVectors):
         Names of the columns.
     cut : float
         How many standard deviations a value may lie off.
+    potential : Potential
+        How evidence is weighed, as for `Linear`.
 
     Notes
     -----
     State per column: the first value, the number of values, and the sums of their distances from the first and of the
-    squares of these. The guarantee is that of `Linear`, theorem B, for the contexts as they were made.
+    squares of these. The guarantee is that of `Linear`, for the contexts as they were made.
 
     Examples
     --------
@@ -51,7 +55,7 @@ class Numeric(OverVectors):
 
     __slots__ = ("_counts", "_firsts", "_squares", "_sums", "_vectors", "columns", "cut")
 
-    def __init__(self, columns: Any, *, cut: float = 3.0) -> None:
+    def __init__(self, columns: Any, *, cut: float = 3.0, potential: Potential | None = None) -> None:
         named = not isinstance(columns, str) and hasattr(columns, "__iter__")
         self.columns = tuple(columns) if named else ()
         if not self.columns or not all(isinstance(name, str) and name for name in self.columns):
@@ -62,7 +66,7 @@ class Numeric(OverVectors):
         if self.cut <= 0.0:
             raise InvalidInput(f"cut must be a positive number of standard deviations; got {cut!r}")
         d = len(self.columns)
-        self._vectors = Linear(1 + d)
+        self._vectors: Linear = Linear(1 + d, potential=AdaNormalHedge() if potential is None else potential)
         self._firsts, self._counts, self._sums, self._squares = (np.zeros(d) for _ in range(4))
 
     def __repr__(self) -> str:
@@ -107,10 +111,8 @@ class Numeric(OverVectors):
         return Rows(indptr, np.nonzero(nonzero)[1].astype(np.int64), values[nonzero])
 
     def _numbers(self, x: Any) -> Float64Array:
-        case = as_case(x)
-        if case is None:
-            raise InvalidInput(f"a case is a mapping from column to number, {{'age': 41}}; got {short_repr(x)}")
-        return np.array([[_number(name, case.get(name)) for name in self.columns]])
+        case = complete(x, self.columns)
+        return np.array([[_number(name, case[name]) for name in self.columns]])
 
     def _pass(self, numbers: Float64Array) -> Float64Array:
         """Contexts of shape (rows, n), dense; the sums move on to behind the last row.
@@ -152,7 +154,8 @@ class Numeric(OverVectors):
         sums = dict(
             zip(("firsts", "counts", "sums", "squares"), (one.tolist() for one in self.snapshot()), strict=True)
         )
-        return {"kind": "Numeric", "n": self.n, "columns": list(self.columns), "cut": self.cut, "running": sums}
+        more = {"cut": self.cut, "potential": dict(self.potential.spec())}
+        return {"kind": "Numeric", "n": self.n, "columns": list(self.columns), **more, "running": sums}
 
     def resumed(self, spec: Spec) -> "Numeric":
         """The class with these columns that knows what `spec` knows."""
@@ -163,7 +166,7 @@ class Numeric(OverVectors):
     @classmethod
     def from_spec(cls, spec: Spec) -> "Numeric":
         """The class that `spec` describes."""
-        numeric = cls(spec["columns"], cut=spec["cut"])
+        numeric = cls(spec["columns"], cut=spec["cut"], potential=potentials.from_spec(spec["potential"]))
         sums = tuple(
             np.array(spec["running"][name], dtype=np.float64) for name in ("firsts", "counts", "sums", "squares")
         )

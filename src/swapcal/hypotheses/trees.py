@@ -17,10 +17,10 @@ from swapcal.hypotheses.linear import OverVectors
 from swapcal.inputs import column_names, integer, short_repr
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import as_case, checked_rows
+from swapcal.sparse import checked_rows
 from swapcal.tables.batch import Coded, as_number, entries, taken, text
 from swapcal.tables.grouping import Cuts, band_of, column_cuts, value_label
-from swapcal.tables.vocabulary import KeyedColumn, fetch, floats_of, frequent, quantities, texts_of
+from swapcal.tables.vocabulary import KeyedColumn, complete, fetch, floats_of, frequent, quantities, texts_of
 from swapcal.typing import Float64Array, IntArray, Spec
 
 
@@ -195,10 +195,8 @@ class Trees(OverVectors):
         return Row(indices, np.ones(len(indices)))
 
     def _case(self, x: Any) -> dict[str, Any]:
-        case = as_case(x)
-        if case is None:
-            raise InvalidInput(f"a case is a mapping from column to value, {{'age': 41}}; got {short_repr(x)}")
-        return {name: case.get(name) for name in self.columns}
+        case = complete(x, self.columns)
+        return {name: case[name] for name in self.columns}
 
     def rows(self, X: Any, n_rows: int) -> Rows:
         """Many cases: a mapping from column to array, a frame, a batch of records, a list of mappings, or `Rows`.
@@ -228,9 +226,11 @@ class Trees(OverVectors):
         if len(self._first[0]) == self.first and n_rows:
             self._settle(fetch(dict(zip(self.columns, self._first, strict=True)), self.columns)[0])
 
-    def extended(self, extra: int) -> Finite:
-        """A finite class with room for `extra` further functions behind the boxes."""
-        return self._vectors.extended(extra)
+    def complexity(self, n_rounds: float) -> float:
+        """That of a finite class with so many functions as there are boxes, or as there is room for before `fit`."""
+        return (
+            self._vectors.complexity(n_rounds) if self._boxes is None else Finite(len(self.names)).complexity(n_rounds)
+        )
 
     def snapshot(self) -> "tuple[list[list[str | None]], dict[str, _Column], _Boxes | None]":
         """What has been learned so far, for `restore`."""

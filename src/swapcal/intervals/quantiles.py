@@ -3,7 +3,6 @@
 import math
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -85,28 +84,33 @@ class Contexts:
 # --------
 # Outcomes of any size as numbers in [0, 1]: a fixed, increasing map around a center, in units of a scale.
 
-# So many scales from the center the map ends: outcomes beyond count as there, and no quantile lies beyond.
-FAR = 25.0
-_ENDS = FAR / (1.0 + FAR)
+# So many scales from the center the map ends, so near 0 and 1: outcomes beyond count as there, and a quantile that lies
+# nearer to 0 or 1 is infinite. Without these, nothing could be said of a level below the share of outcomes beyond.
+FAR, BEYOND = 25.0, 0.005
+_STEEP = (0.5 - BEYOND) * (1.0 + FAR) / FAR
 
 
 def unit(y: float, center: float, scale: float) -> float:
-    """1/2 at the center, about 1/4 and 3/4 one scale away, 0 and 1 at `FAR` scales; increasing up to there.
+    """1/2 at the center, about 1/4 and 3/4 one scale away, increasing up to `FAR` scales and constant from there on.
 
     Examples
     --------
-    >>> unit(3.0, 3.0, 2.0), round(unit(5.0, 3.0, 2.0), 2), round(unit_back(1.0, 3.0, 2.0), 9)
-    (0.5, 0.76, 53.0)
+    >>> unit(3.0, 3.0, 2.0), round(unit(5.0, 3.0, 2.0), 2), unit(1e9, 3.0, 2.0)
+    (0.5, 0.76, 0.995)
+    >>> round(unit_back(0.994, 3.0, 2.0)), unit_back(0.996, 3.0, 2.0)
+    (51, inf)
     """
     z = (y - center) / scale
     if abs(z) >= FAR:
-        return 1.0 if z > 0 else 0.0
-    return 0.5 + 0.5 / _ENDS * z / (1.0 + abs(z))
+        return 1.0 - BEYOND if z > 0 else BEYOND
+    return 0.5 + _STEEP * z / (1.0 + abs(z))
 
 
 def unit_back(u: float, center: float, scale: float) -> float:
     """The outcome at position `u`."""
-    v = _ENDS * (2.0 * u - 1.0)
+    if not BEYOND <= u < 1.0 - BEYOND:
+        return math.inf if u > 0.5 else -math.inf
+    v = (u - 0.5) / _STEEP
     return center + scale * v / (1.0 - abs(v))
 
 
@@ -172,7 +176,7 @@ def tree(levels: Sequence[float]) -> tuple[Node, ...]:
 _WARM = 20
 # A scale is about two standard deviations, where the map to (0, 1) still tells outcomes apart.
 _STRETCH = 2.5
-# A quantile keeps this part of its cell free at both ends, so that no cell is empty whatever is forecast.
+# A quantile keeps this part of its cell free below it.
 _MARGIN = 1e-6
 _HEAPS = (
     "An interval covers all of such a heap or nothing of it; groups in which outcomes heap up show how far off that is"
@@ -208,7 +212,8 @@ class Quantiles(Composite[QuantilesForecast]):
     outcomes so far speak for (`protect`), so a right model is left as it is. What is shown is put in order. That can
     only lower the sum of the pinball losses over the levels, whatever the outcome y: it is the sum of (q - y)+, which
     the order leaves alone, less that of level times (q - y), which is largest in order. `miscoverage` is
-    then the root of rounds times `guarantee` of each level's forecaster, and the rounds that had to be put in order.
+    then the root of rounds times `guarantee` of each level's forecaster, and the rounds in which an outcome lay on the
+    other side of what is shown than of what was forecast: for quantiles that were put in order, or beyond the range.
 
     Parameters
     ----------
@@ -241,7 +246,9 @@ class Quantiles(Composite[QuantilesForecast]):
     (`tests/intervals`): what early rounds miss is how loud a group is, which the scale's forecaster has to learn first.
 
     Outcomes need no range: they are mapped to (0, 1) around the hint, in units of a scale that a further forecaster
-    learns for every context (the mean size of the distance). The map is in the forecast, so outcomes may come late.
+    learns for every context (the mean size of the distance). The map is in the forecast, so outcomes may come late. It
+    ends 25 scales away: what lies beyond counts as there, and where so many do that a quantile lies among them, it is
+    infinite. With `low` and `high` quantiles keep to these; an outcome that is `low` itself counts as above them.
     Where outcomes have left it, by 20 more than were on it since, these find it anew: how far from the hint it lies,
     and how wide it is. What was learned of positions on the map stays, and so does what is guaranteed of them.
     Cost: K + 1 rounds of a forecaster; memory likewise.
@@ -441,17 +448,24 @@ class Quantiles(Composite[QuantilesForecast]):
             return
         self._ties.add(label if forecast.center == self.middle else label - forecast.center)
         if forecast.size is None:
-            self.n_crossed += any(a.value > b.value for a, b in pairwise(forecast.parts))
-            for forecaster, part in zip(self._ends, forecast.parts, strict=True):
-                forecaster.update(part, _position(label, forecast.center, forecast.scale))
+            u, crossed = _position(label, forecast.center, forecast.scale), False
+            for forecaster, part, value in zip(self._ends, forecast.parts, forecast.values, strict=True):
+                # What is beyond the range of its time counts as its end.
+                first, last = forecaster.property.low, forecaster.property.high
+                crossed |= (min(max(u, first), last) <= min(max(part.value, first), last)) != (label <= value)
+                forecaster.update(part, u)
+            self.n_crossed += crossed
             return
         u, positions = unit(label, forecast.center, forecast.scale), [0.0] * len(self.levels)
+        # Whether the outcome lies above each quantile, as it would be without `low` and `high`.
+        above = [False] * len(self.levels)
         for node in self._nodes:
             start, stop = _cell(node, positions)
             forecaster, part = self._ends[node.position], forecast.parts[node.position]
             positions[node.position] = _at(part.value, start, stop)
-            if start < u <= stop:
-                forecaster.update(part, _inside(u, start, stop))
+            above[node.position] = label > unit_back(positions[node.position], forecast.center, forecast.scale)
+            if (node.below is None or above[node.below]) and (node.above is None or not above[node.above]):
+                forecaster.update(part, _on_its_side(_inside(u, start, stop), part.value, not above[node.position]))
             else:
                 # The label says nothing of this part, and is not out: outcomes that are out would lower the share.
                 forecaster.forget(part)
@@ -592,15 +606,20 @@ def _cell(node: Node, positions: Sequence[float]) -> tuple[float, float]:
 
 
 def _at(forecast: float, start: float, stop: float) -> float:
-    """Where a forecast in [0, 1] lies in a cell: strictly inside of it."""
-    return start + (stop - start) * (_MARGIN + (1.0 - 2.0 * _MARGIN) * forecast)
+    """Where a forecast in [0, 1] lies in a cell: inside of it, and at its upper end only where the forecast is 1."""
+    return stop if forecast >= 1.0 else min(start + (stop - start) * (_MARGIN + (1.0 - _MARGIN) * forecast), stop)
 
 
 def _inside(u: float, start: float, stop: float) -> float:
-    """The way back; outcomes in the margins count as its ends, and a cell too small for floats has only a middle."""
+    """The way back; outcomes in the margin count as the lower end; a cell too small for floats has only a middle."""
     if not start < stop:
         return 0.5
-    return min(max(((u - start) / (stop - start) - _MARGIN) / (1.0 - 2.0 * _MARGIN), 0.0), 1.0)
+    return min(max(((u - start) / (stop - start) - _MARGIN) / (1.0 - _MARGIN), 0.0), 1.0)
+
+
+def _on_its_side(inside: float, forecast: float, below: bool) -> float:
+    """An outcome's place in a cell, at or below the forecast exactly where the outcome is, whatever floats round."""
+    return min(inside, forecast) if below else max(inside, math.nextafter(forecast, 2.0))
 
 
 def _position(y: float, center: float, scale: float) -> float:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from swapcal import inputs
 from swapcal.errors import InvalidInput
 from swapcal.state import Described
-from swapcal.text.numbers import interval, number, signed
+from swapcal.text.numbers import interval, number, points, signed
 from swapcal.typing import Float64Array, FloatLike
 
 
@@ -41,8 +41,7 @@ class Wording:
 
     def size(self, bias: float) -> str:
         """The size of a bias with its unit, without its sign."""
-        # More than hundredths of a point say nothing to anybody.
-        text = number(abs(bias) * self.scale) if self.scale != 100.0 else number(round(abs(bias) * self.scale, 2))
+        text = number(abs(bias) * self.scale) if self.scale != 100.0 else f"{abs(bias) * self.scale:.1f}"
         return f"{text} {self.unit}".strip()
 
     def signed(self, bias: float) -> str:
@@ -52,9 +51,9 @@ class Wording:
         --------
         >>> from swapcal.properties import Mean, Probability
         >>> Probability().wording.signed(-1.3125), Mean(high=20.0).wording.signed(0.0123)
-        ('\u22121.31', '+0.0123')
+        ('\u22121.3', '+0.0123')
         """
-        return signed(round(bias, 2) if self.scale == 100.0 else bias)
+        return points(bias) if self.scale == 100.0 else signed(bias)
 
     def bias(self, bias: float) -> str:
         """A bias in words.
@@ -63,16 +62,18 @@ class Wording:
         --------
         >>> from swapcal.properties import Mean, Quantile
         >>> Quantile(0.9).wording.bias(-0.03), Mean(high=20.0).wording.bias(0.1)
-        ('coverage too low by 3 points', 'too high by 2')
+        ('coverage too low by 3.0 points', 'too high by 2')
         """
         if bias != bias:
             return "nothing was forecast"
-        if bias == 0.0 or (self.scale == 100.0 and abs(bias) * self.scale < 0.005):
+        if bias == 0.0 or (self.scale == 100.0 and abs(bias) * self.scale < 0.05):
             return "no bias"
         return f"{self.noun} too {'high' if bias > 0.0 else 'low'} by {self.size(bias)}".strip()
 
     def interval(self, low: float, high: float) -> str:
         """An interval of a bias, with its unit."""
+        if self.scale == 100.0 and math.isfinite(low) and math.isfinite(high):
+            return f"{points(low * self.scale)} to {points(high * self.scale)} {self.unit}"
         return interval(low * self.scale, high * self.scale, self.unit)
 
     def axis(self) -> str:
@@ -239,13 +240,6 @@ def outside(y: FloatLike, low: float, high: float) -> str | None:
     if isinstance(y, float) and low <= y <= high:
         return None
     return _clause(y, lambda a: (a >= low) & (a <= high), f"is outside [{_plain(low)}, {_plain(high)}]")
-
-
-def neither_zero_nor_one(y: FloatLike) -> str | None:
-    """Which label of `y` is neither 0 nor 1, as a clause for an error message; None if all are."""
-    if isinstance(y, float) and (y == 0.0 or y == 1.0):
-        return None
-    return _clause(y, lambda a: (a == 0.0) | (a == 1.0), "is neither 0 nor 1")
 
 
 def sample(y: Float64Array, invalid: Callable[[Float64Array], str | None]) -> Float64Array:

@@ -263,6 +263,11 @@ def _middles(interval: Interval) -> Float64Array:
     return interval[0] + (interval[1] - interval[0]) * (np.arange(_CELLS) + 0.5) / _CELLS
 
 
+def examined(low: float, high: float) -> Float64Array:
+    """The labels on which a user's own property is examined."""
+    return np.concatenate([_borders((low, high)), _middles((low, high))])
+
+
 def probes(domain: Interval, labels: Interval) -> tuple[Float64Array, Float64Array]:
     """A few forecasts and labels, below, above and far from one another, on which to try a function."""
     return _borders(domain)[[20, 50, 80, 50]], _borders(labels)[[45, 15, 30, 85]]
@@ -455,7 +460,8 @@ class Property(base.PropertyBase):
     def assumption(self) -> str:
         """What the guarantee assumes of the labels."""
         kind = "is Lipschitz in the forecast" if self.lipschitz is None else f"is {self.lipschitz:g}-Lipschitz"
-        return f"The mean of V under the distribution of each label, given the context and the past, {kind}."
+        ends = "; and so for labels at the very ends, where V must have its sign of the inside or labels no mass"
+        return f"The mean of V under the distribution of each label, given the context and the past, {kind}{ends}."
 
     def identification(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """V(p, y), divided by `scale`."""

@@ -1,4 +1,4 @@
-"""The probability of a binary label."""
+"""The probability of an event; labels may be soft, such as 0.4."""
 
 import math
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ from swapcal.state import Described
 from swapcal.typing import Float64Array, FloatLike, Spec
 
 # --------
-# Proper losses for the probability of a binary label.
+# Proper losses for the probability of an event. A label y in (0, 1) is soft: the loss is that of 1 with probability y,
+# up to a term without p.
 
 
 @runtime_checkable
 class ProperLoss(Protocol):
-    """A loss for forecasts p in [0, 1] of a label y in {0, 1} that the true probability minimizes on average."""
+    """A loss for forecasts p in [0, 1] of a label y in [0, 1] that the mean of the labels minimizes on average."""
 
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
         """The loss of forecast `p` when the label is `y`."""
@@ -49,26 +50,32 @@ class Squared(Described):
         return 0.0 * p + 2.0
 
 
+def _weighted_log(weight: FloatLike, p: FloatLike) -> FloatLike:
+    """-weight log(p); 0 where the weight is, infinite logarithm or not."""
+    if isinstance(weight, np.ndarray) or isinstance(p, np.ndarray):
+        weight, p = np.broadcast_arrays(weight, p)
+        with np.errstate(divide="ignore"):
+            return 0.0 - weight * np.log(p, out=np.zeros(p.shape), where=weight != 0.0)
+    return 0.0 if weight == 0.0 else 0.0 - weight * math.log(p) if p > 0.0 else math.inf
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Log(Described):
     """The log loss, minus the logarithm of the probability given to what happened, with h(p) = 1 / (p (1 - p)).
 
-    A certain forecast that is wrong costs infinity; h is infinite at both ends.
+    A certain forecast that is wrong, or of a soft label, costs infinity; h is infinite at both ends.
 
     Examples
     --------
     >>> Log().loss(1.0, 1.0), Log().loss(0.0, 1.0), Log().weight(0.5)
     (0.0, inf, 4.0)
+    >>> round(Log().loss(0.4, 0.4), 4), round(Log().loss(0.5, 0.4), 4)
+    (0.673, 0.6931)
     """
 
     def loss(self, p: FloatLike, y: FloatLike) -> FloatLike:
-        """-log(p) for y = 1, -log(1 - p) for y = 0."""
-        # Exactly one of the two terms is zero, so this is p or 1 - p, and no zero meets an infinite logarithm.
-        probability = y * p + (1.0 - y) * (1.0 - p)
-        if isinstance(probability, np.ndarray):
-            with np.errstate(divide="ignore"):
-                return 0.0 - np.log(probability)
-        return 0.0 - math.log(probability) if probability > 0.0 else math.inf
+        """-log(p) for y = 1, -log(1 - p) for y = 0, and between them for a soft label."""
+        return _weighted_log(y, p) + _weighted_log(1.0 - y, 1.0 - p)
 
     def weight(self, p: FloatLike) -> FloatLike:
         """1 / (p (1 - p))."""
@@ -141,7 +148,7 @@ class Tsallis(Described):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Probability(base.PropertyBase):
-    """The probability P(y = 1) of labels in {0, 1}, elicited by any proper loss.
+    """The probability P(y = 1) of labels in {0, 1}, or the mean of soft ones in [0, 1], elicited by any proper loss.
 
     Parameters
     ----------
@@ -161,8 +168,8 @@ class Probability(base.PropertyBase):
     --------
     >>> from swapcal.properties import Log, Probability
     >>> rain = Probability(Log())
-    >>> rain, rain.identification(0.75, 1.0), round(rain.loss(0.75, 1.0), 4), rain.invalid_labels(0.5)
-    (Probability(Log()), -0.25, 0.2877, 'label 0.5 is neither 0 nor 1')
+    >>> rain, rain.identification(0.75, 1.0), round(rain.loss(0.75, 1.0), 4), rain.invalid_labels(2.0)
+    (Probability(Log()), -0.25, 0.2877, 'label 2 is outside [0, 1]')
 
     References
     ----------
@@ -180,7 +187,7 @@ class Probability(base.PropertyBase):
     # Labels may heap on a few values.
     continuous: ClassVar[bool] = True
     # What the guarantee assumes of the labels.
-    assumption: ClassVar[str] = "Every label is 0 or 1; nothing else is assumed."
+    assumption: ClassVar[str] = "Every label lies in [0, 1]; nothing else is assumed."
 
     def __init__(self, loss: ProperLoss | None = None) -> None:
         loss = Squared() if loss is None else loss
@@ -208,12 +215,12 @@ class Probability(base.PropertyBase):
         return self.proper_loss.weight(p)
 
     def value(self, y: Float64Array) -> float:
-        """The share of ones."""
+        """The mean, which of labels 0 and 1 is the share of ones."""
         return float(base.sample(y, self.invalid_labels).mean())
 
     def invalid_labels(self, y: FloatLike) -> str | None:
-        """Which label is neither 0 nor 1, as a clause for an error message, or None."""
-        return base.neither_zero_nor_one(y)
+        """Which label is outside [0, 1], as a clause for an error message, or None."""
+        return base.outside(y, 0.0, 1.0)
 
     def spec(self) -> Spec:
         """Plain data for `from_spec`."""
@@ -221,10 +228,15 @@ class Probability(base.PropertyBase):
 
     @classmethod
     def from_text(cls, name: str, argument: float | None, low: float, high: float) -> Self:
-        """The probability, where outcomes are 0 or 1."""
+        """The probability, where outcomes lie in [0, 1]."""
         if (low, high) != (0.0, 1.0):
-            raise InvalidInput("a probability is of outcomes 0 and 1; leave out low and high, or take the mean")
+            raise InvalidInput("a probability is of outcomes from 0 to 1; leave out low and high, or take the mean")
         return cls()
+
+    @property
+    def is_conditional_mean(self) -> bool:  # type: ignore[override]  # it depends on the loss
+        """Whether the loss is the squared one."""
+        return self.proper_loss == Squared()
 
     @property
     def wording(self) -> base.Wording:

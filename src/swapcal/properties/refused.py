@@ -34,8 +34,8 @@ class Variance(_Refused):
 
     reason = (
         "the variance is not elicitable: its level sets are not convex, as two distributions of the same variance "
-        "and different means mix to a larger one. Forecast Moment(2) and Mean() side by side, and take the second "
-        "moment less the square of the mean."
+        "and different means mix to a larger one. It is elicitable given the mean: sc.MeanVariance(groups) forecasts "
+        "both."
     )
 
 
@@ -56,8 +56,8 @@ class CVaR(_Refused):
     """
 
     reason = (
-        "CVaR (expected shortfall) is not elicitable by itself: its level sets are not convex. For the tail use "
-        "Quantile(level), or Expectile(level), which also weighs how far labels lie beyond."
+        "CVaR (expected shortfall) is not elicitable by itself: its level sets are not convex. It is elicitable given "
+        "the quantile: sc.TailMean(0.9, groups) forecasts both."
     )
 
 

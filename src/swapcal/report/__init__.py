@@ -5,6 +5,27 @@ and its `finding` says in a sentence what is to be seen.
 """
 
 from swapcal.report import page
-from swapcal.report.figures import Figure, bias_over_time, error_over_time, forecast_histogram, loss_change, reliability
+from swapcal.report.figures import (
+    Figure,
+    bias_by_group,
+    bias_over_time,
+    error_over_time,
+    forecast_histogram,
+    loss_change,
+    loss_over_time,
+    regrets,
+    reliability,
+)
 
-__all__ = ["Figure", "bias_over_time", "error_over_time", "forecast_histogram", "loss_change", "page", "reliability"]
+__all__ = [
+    "Figure",
+    "bias_by_group",
+    "bias_over_time",
+    "error_over_time",
+    "forecast_histogram",
+    "loss_change",
+    "loss_over_time",
+    "page",
+    "regrets",
+    "reliability",
+]

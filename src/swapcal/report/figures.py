@@ -3,15 +3,15 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swapcal.audits.histograms import Curve
 from swapcal.audits.scores import GroupHistory
 from swapcal.audits.summary import ColumnSummary
-from swapcal.errors import InvalidInput, MissingExtra
+from swapcal.errors import InvalidInput
+from swapcal.losses import Omniprediction
 from swapcal.report.drawing import (
     LIGHT,
     SMALL,
@@ -24,16 +24,14 @@ from swapcal.report.drawing import (
     side_label,
     thousands,
 )
+from swapcal.tables.sources import frame_of
 from swapcal.tasks.result import Result, Section
-from swapcal.text.numbers import capitalized, count, counted, group_name, number, precise, readable
+from swapcal.text.numbers import QUANTITIES, capitalized, count, counted, group_name, number, precise, readable
 from swapcal.text.sentences import since_text
 from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Libraries that can hold a frame, in the order in which they are looked for.
-BACKENDS = ("pandas", "polars", "pyarrow")
 
 # Cells with fewer rows than this are drawn faint or small: their bias is mostly chance.
 FEW = 30
@@ -80,25 +78,7 @@ class Figure:
 
     def frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame: "pandas", "polars" or "pyarrow"; None takes the first that is installed."""
-        if backend is not None and backend not in BACKENDS:
-            raise InvalidInput(
-                f"backend must be one of {', '.join(BACKENDS)}, or None for whichever is there; got {backend!r}"
-            )
-        if find_spec("narwhals") is None:
-            raise MissingExtra("frames need narwhals: install with  pip install 'swapcal[report]'")
-        installed = [name for name in BACKENDS if find_spec(name) is not None]
-        chosen = backend if backend is not None else next(iter(installed), None)
-        if chosen is None:
-            raise MissingExtra(f"frames need one of {', '.join(BACKENDS)}: install with  pip install pandas")
-        if chosen not in installed:
-            raise MissingExtra(
-                f"{chosen} is not installed: install with  pip install {chosen}, or give another backend"
-            )
-        import narwhals as nw
-
-        return nw.from_dict(
-            dict(self.columns), backend=cast(Literal["pandas", "polars", "pyarrow"], chosen)
-        ).to_native()
+        return frame_of(self.columns, backend)
 
 
 def _sides(
@@ -120,6 +100,68 @@ def _style(which: str, size: float) -> dict[str, Any]:
     face = LIGHT["paper"] if which == "before" else color
     common = {"marker": _MARKERS[which], "markersize": size, "markerfacecolor": face, "markeredgewidth": 1.3}
     return {"color": color, "gid": which, **common}
+
+
+# --------
+# Bias by group.
+
+
+def bias_by_group(result: Result, most: int = 12) -> Figure:
+    """Bias of all rows and of the worst groups, with 95 % confidence intervals that hold for all groups together."""
+    words, side = result.wording, result.first.leading
+    chosen = [0, *side.groups.ranked().tolist()][:most]
+    names = [side.groups.name[j] for j in chosen]
+    found: dict[str, dict[str, list[Any]]] = {}
+    for which, each in result.columns.items():
+        at = {name: j for j, name in enumerate(each.groups.name)}
+        rows = [at[name] for name in names]
+        ends = {end: (words.scale * getattr(each.groups, end)[rows]).tolist() for end in ("mean", "low", "high")}
+        found[which] = {"group": list(names), "bias": ends.pop("mean"), **ends}
+    numbers = {which: side.groups.n_biased for which, side in result.columns.items()}
+    counts = " and ".join(f"{n} {which}" if len(numbers) > 1 else f"{n}" for which, n in numbers.items())
+    finding = f"Biased groups: {counts}, of {counted(side.groups.n_used, 'group')}."
+
+    def draw(ax: "Axes") -> None:
+        ax.axvline(0.0, color=LIGHT["reference"], linewidth=1.2)
+        for k, (which, table) in enumerate(found.items()):
+            places = np.arange(len(names)) + (0.0 if len(found) == 1 else 0.34 * k - 0.17)
+            label = side_label(which, result.columns[which].label, alone=len(found) == 1)
+            style = {**_style(which, 5.5), "linestyle": "none", "label": label}
+            ax.hlines(places, table["low"], table["high"], color=LIGHT[which], linewidth=3.0, alpha=0.4)
+            ax.plot(table["bias"], places, **style)
+        ax.set_yticks(range(len(names)), [plain_text(group_name(name), 30) for name in names], fontsize=SMALL)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        legend(ax, above=2)
+
+    unit = f", {words.unit}" if words.unit else ""
+    axes = {"x": f"predicted - observed{unit}", "y": "", "grid": "x", "pad": 24.0}
+    return Figure(_sides(found, lambda table: table), finding, 1.4 + 0.36 * len(names), axes, draw)
+
+
+# --------
+# Loss over time.
+
+
+def loss_over_time(result: Result) -> Figure:
+    """Mean loss of the model, of swapcal and of a refit in stretches of a run, one after the other."""
+    if not result.stretches:
+        raise InvalidInput("this result has no losses over time; they come from a run of one number with a model")
+    lines, rows = dict(result.stretches), list(result.stretches["row"])
+    del lines["row"]
+    means = {name: float(np.mean(line)) for name, line in lines.items()}
+    finding = f"Mean loss: {', '.join(f'{name} {precise(mean)}' for name, mean in means.items())}."
+
+    def draw(ax: "Axes") -> None:
+        colors = {"model": LIGHT["before"], "swapcal": LIGHT["after"]}
+        for (name, line), style in zip(
+            lines.items(), ("-", "-", *[(0, (5, 2)), (0, (1, 1.5))] * len(lines)), strict=False
+        ):
+            ax.plot(rows, line, color=colors.get(name, LIGHT["muted"]), linestyle=style, linewidth=1.8, label=name)
+        legend(ax, above=len(lines))
+
+    columns = {"row": rows, **{name: list(line) for name, line in lines.items()}}
+    axes = {"x": "row", "y": f"{next(iter(result.paired), 'loss')}, lower is better", "grid": "y", "pad": 24.0}
+    return Figure(columns, finding, 3.0, axes, draw)
 
 
 # --------
@@ -211,11 +253,15 @@ def reliability(result: Result, group: str = "all", section: Section | None = No
     finding = f"Reliability of the {words.name} for {group_name(group)}. {'. '.join(map(capitalized, parts))}."
 
     finite = [(which, label, _finite(curve)) for which, label, curve in curves]
-    everything = np.concatenate([v for _, _, curve in finite for v in (curve.forecast, curve.outcome)])
+    # One scale for all groups: that of all rows, widened where a group needs it.
+    whole = [
+        (which, "", _finite(side.curves["all"])) for which, side in sides.items() if "all" in side.curves
+    ] or finite
+    everything = np.concatenate([v for _, _, curve in (*finite, *whole) for v in (curve.forecast, curve.outcome)])
 
     def draw(ax: "Axes") -> None:
         low, high = _limits(everything, words.domain)
-        shape = _shape(finite, low, high)
+        shape = _shape(whole, low, high)
         shape.apply(ax)
         _diagonal(ax, low, high)
         _bars(ax, finite, shape)
@@ -272,7 +318,7 @@ def _farthest(which: str, curve: Curve) -> str:
     off = int(np.sum((curve.forecast < curve.low) | (curve.forecast > curve.high)))
     n = int(np.isfinite(far).sum())
     return (
-        f"{which}: {off} of {n} {'bin is' if n == 1 else 'bins are'} off the diagonal beyond chance; farthest where "
+        f"{which}: {off} of {n} {'bin is' if n == 1 else 'bins are'} off the diagonal beyond its interval; most where "
         f"{number(float(curve.forecast[at]))} was forecast and {number(float(curve.outcome[at]))} came "
         f"({counted(float(curve.count[at]))})"
     )
@@ -395,7 +441,7 @@ def error_over_time(result: Result) -> Figure:
     lines = {name: np.asarray(v, dtype=np.float64) for name, v in lines.items() if v is not None}
     lines["rate"] = np.cbrt(rounds)
     observed = {"before": "observed", "after": "observed"} if alone else {"before": "before", "after": "after"}
-    names = observed | {"guarantee": "guaranteed at most", "rate": "T^(1/3)"}
+    names = observed | {"guarantee": QUANTITIES["guarantee"], "rate": "T^(1/3)"}
     finding = "Swap error over time: nothing was recorded."
     if len(rounds):
         parts = [f"{names[name]} {number(float(values[-1]))}" for name, values in lines.items()]
@@ -497,9 +543,9 @@ def loss_change(result: Result) -> Figure:
         raise InvalidInput("this result has forecasts of one kind only; a change of loss needs before and after")
     fields = ("before", "after", "difference", "low", "high", "confidence")
     known = math.isfinite(paired.low) and math.isfinite(paired.high)
-    beyond = "no difference beyond chance" if known else "too few rows for an interval"
+    beyond = "no significant difference" if known else "too few rows for an interval"
     if known and (paired.low > 0.0 or paired.high < 0.0):
-        beyond = f"{'worse' if paired.low > 0.0 else 'better'} beyond chance"
+        beyond = f"{'worse' if paired.low > 0.0 else 'better'}, significantly"
     finding = (
         f"{capitalized(name)}: {precise(paired.before)} before, {precise(paired.after)} after, a change of "
         f"{paired.change}: {beyond}."
@@ -528,3 +574,30 @@ def loss_change(result: Result) -> Figure:
 
     columns = {"loss_name": [name]} | {each: [float(getattr(paired, each))] for each in fields}
     return Figure(columns, finding, 2.3, {"x": f"{name} (lower is better)", "y": "", "grid": "x"}, draw)
+
+
+# --------
+# Regret of every loss beside what bounds it.
+
+
+def regrets(found: Omniprediction) -> Figure:
+    """Swap regret of every loss, with the most that the theorem allows: totals, on a scale of powers of ten."""
+    columns, n = found.columns, len(found.losses)
+    finding = f"Swap regret of {counted(n, 'loss', 'losses')}, and the most that the swap error allows."
+
+    def draw(ax: "Axes") -> None:
+        least = max(min([*columns["at_most"], 1.0]) / 100.0, 1e-2)
+        for k, each in enumerate(found.losses):
+            ends = [max(each.swap_regret, least), max(each.at_most, least)]
+            ax.hlines([k], ends[:1], ends[1:], color=LIGHT["before"], linewidth=2.0, alpha=0.5)
+            for which, value in zip(("after", "before"), ends, strict=True):
+                ax.plot([value], [k], **(_style(which, 7.0) | {"linestyle": "none", "gid": None}))
+            text, near = f"{number(each.swap_regret)} of at most {number(each.at_most)}", (0, 8)
+            ax.annotate(text, (ends[0], k), xytext=near, textcoords="offset points", fontsize=SMALL, color=LIGHT["ink"])
+        ax.set_xscale("log")
+        ax.set_yticks(range(n), columns["loss"], fontsize=SMALL)
+        ax.set_ylim(n - 0.5, -0.8)
+        ax.set_xlim(0.5 * least, 20.0 * max([*columns["at_most"], 1.0]))
+
+    axes = {"x": f"total over {count(found.n_rows)} rows", "y": "", "grid": "x"}
+    return Figure(columns, finding, 1.2 + 0.5 * n, axes, draw, "" if n else "no loss was asked about")

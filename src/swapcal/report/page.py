@@ -17,7 +17,8 @@ from swapcal.state import atomic_write
 from swapcal.tasks.result import Result
 from swapcal.text.numbers import count, counted, group_name, number, percent, readable, shortened
 from swapcal.text.sentences import notes
-from swapcal.text.verdict import class_title, headline_below_badge
+from swapcal.text.summary import below, next_step
+from swapcal.text.verdict import class_title
 
 # Classes with a diagram; and groups whose diagrams are printed besides that of everybody.
 N_CLASSES, N_PRINTED = 7, 9
@@ -84,9 +85,13 @@ def _context(result: Result) -> dict[str, Any]:
     maps = tables.heat_maps(result) if alone else []
     return {
         "result": result,
-        "headline": headline_below_badge(result.verdict),
+        "headline": result.verdict.headline,
         "sides": sides,
         "words": words,
+        "below": below(result),
+        "next": next_step(result),
+        "corrections": tables.correction_table(result) if alone else None,
+        "changed": None if result.verdict.decision is None else result.verdict.decision.changed,
         "cards": tables.cards(result),
         "classes": tables.class_table(result) if classes else None,
         "models": tables.model_table(result) if compared else None,

@@ -22,6 +22,7 @@ from swapcal.text.numbers import (
     interval,
     number,
     percent,
+    points,
     precise,
     shortened,
     signed,
@@ -172,12 +173,41 @@ def _group_columns(result: Result, key: str, title: str, *, both: bool) -> list[
 
     def span(side: dict[str, Any]) -> tuple[str, bool, str, str]:
         since = f"since {side['since']}" if "since" in side else ""
-        return interval(side["low"], side["high"]), side["off"], "", since
+        return _ends(side["low"], side["high"], words), side["off"], "", since
+
+    def told_span(side: dict[str, Any]) -> str:
+        return ", ".join(part for part in (_ends(side["low"], side["high"], words), span(side)[3]) if part)
 
     coverage = [Column(head, lambda side: coverage_text(side["coverage"]), sort=sort)]
-    bias = Column(name or "Bias", lambda side: (words.signed(side["bias"]), side["off"]), f"num {key}", sort=sort)
-    ends = Column("Interval", span, "interval", sort=f"{key}-near", hidden=key if both else "")
-    return [*(coverage if words.coverage is not None else []), bias, ends]
+    told = []
+    if words.coverage is None and any("predicted" in section.means.get(key, {}) for section in result.sections):
+        head = f"Predicted {key}" if both else "Predicted"
+        told = [
+            Column(head, lambda side: _level(side["predicted"], words), f"num {key} extra", sort=f"{key}-predicted")
+        ]
+        if key == next(iter(result.columns)):
+            seen = Column("Observed", lambda side: _level(side["observed"], words), "num extra", sort=f"{key}-observed")
+            told = [seen, *told]
+    bias = Column(
+        f"Bias {key}" if both else "Bias",
+        lambda side: (words.signed(side["bias"]), side["off"], "", told_span(side) if both else ""),
+        f"num {key}",
+        sort=sort,
+    )
+    ends = Column("95 % CI", span, "interval", sort=f"{key}-near", hidden=key if both else "")
+    return [*(coverage if words.coverage is not None else told), bias, *([] if both else [ends])]
+
+
+def _level(value: float, words: Wording) -> str:
+    """A prediction or what came: in percent where biases are in points."""
+    return f"{100.0 * value:.1f} %" if words.scale == 100.0 else number(value)
+
+
+def _ends(low: float, high: float, words: Wording) -> str:
+    """An interval of a bias that is in the units of people already."""
+    if words.scale == 100.0 and np.isfinite(low) and np.isfinite(high):
+        return f"{points(low)} to {points(high)}"
+    return interval(low, high)
 
 
 def _span(side: dict[str, Any], name: str = "") -> str:
@@ -194,7 +224,7 @@ def _data(sides: dict[str, dict[str, Any] | None]) -> dict[str, str]:
     """The numbers of a group as they are, by side and name."""
     data = {}
     for key, side in sides.items():
-        for name in ("bias", "low", "high", "loss", "coverage", "width", "score"):
+        for name in ("predicted", "observed", "bias", "low", "high", "loss", "coverage", "width", "score"):
             if side is not None and name in side:
                 data[f"{key}-{name}"] = f"{side[name]:.6g}"
         if side is not None and side["off"]:
@@ -262,7 +292,7 @@ def class_table(result: Result) -> Table:
         ends = Column(
             "Interval", lambda row: (interval(row[which]["low"], row[which]["high"]), row[which]["off"]), "interval"
         )
-        return [bias, ends, *([Column("Groups off", lambda row: _off_of(row[which]))] if result.n_groups else [])]
+        return [bias, ends, *([Column("Biased groups", lambda row: _off_of(row[which]))] if result.n_groups else [])]
 
     columns = [Column("Came up", came), *(column for which in sides for column in of_side(which))]
     if result.n_groups:
@@ -295,7 +325,6 @@ def class_matrix(result: Result) -> Table:
 def model_table(result: Result) -> Table:
     """One row for each model: its verdict, bias, loss, and the difference of that from the first."""
     words, rows = result.wording, section_rows(result)
-    kinds = {"fine": "✓ fine", "recalibrate": "↻ recalibrate", "refit": "✕ refit"}
 
     def change(row: dict[str, Any]) -> str | tuple[str, bool]:
         pair = result.paired.get(row["title"])
@@ -306,17 +335,46 @@ def model_table(result: Result) -> Table:
         return "" if pair is None else f"{pair.relative[0]} to {pair.relative[2]}"
 
     columns = [
-        Column("Verdict", lambda row: kinds[row["verdict"]], ""),
-        Column("Groups off", lambda row: _off_of(row["before"])),
+        Column("Verdict", lambda row: str(row["verdict"]), ""),
+        Column("Biased groups", lambda row: _off_of(row["before"])),
         Column("Bias", lambda row: words.signed(row["before"]["bias"])),
         Column("Worst group", lambda row: _worst_of(row["before"], words.signed, 40), ""),
         Column(words.loss.capitalize(), lambda row: precise(row["before"]["loss"]), "num", words.loss),
         Column("Change", change),
-        Column("95 % interval", span, "interval", "interval"),
+        Column("95 % CI", span, "interval", "interval"),
     ]
     if any(row["before"]["auc"] is not None for row in rows):
-        columns.append(Column("AUC", lambda row: _number(row["before"]["auc"]), "num", "AUC"))
+        columns.append(
+            Column(
+                "AUC", lambda row: "" if row["before"]["auc"] is None else f"{row['before']['auc']:.3f}", "num", "AUC"
+            )
+        )
     return _table("Model", (row["title"] for row in rows), columns, rows)
+
+
+# Groups whose corrections are listed.
+N_MOVED = 12
+
+
+def correction_table(result: Result) -> Table | None:
+    """How far the predictions of each group were moved; None where there is nothing to compare, or none was."""
+    rows = [
+        row for row in group_rows(result) if all("predicted" in row.get(which, {}) for which in ("before", "after"))
+    ]
+    rows = [row | {"moved": row["after"]["predicted"] - row["before"]["predicted"]} for row in rows]
+    if not any(row["moved"] for row in rows):
+        return None
+    words, (first, *others) = result.wording, rows
+    rows = [first, *sorted(others, key=lambda row: -abs(row["moved"]))[:N_MOVED]]
+    unit = 100.0 if words.scale == 100.0 else 1.0
+    columns = (
+        Column("Rows", lambda row: count(row["rows"]), "num rows", ""),
+        Column("Before", lambda row: _level(row["before"]["predicted"], words), "num before"),
+        Column("After", lambda row: _level(row["after"]["predicted"], words), "num after"),
+        Column("Moved by", lambda row: words.signed(unit * row["moved"])),
+        Column("Observed", lambda row: _level(row["after"]["observed"], words)),
+    )
+    return _table("Group", (group_name(row["group"]) for row in rows), columns, rows, len(others) + 1 - len(rows))
 
 
 def worst_table(side: ColumnSummary, words: Wording) -> Table:
@@ -326,7 +384,7 @@ def worst_table(side: ColumnSummary, words: Wording) -> Table:
         Column("Rows", lambda cell: count(cell.count), "num rows", ""),
         Column("Bias", lambda cell: words.bias(cell.mean), ""),
         Column("Interval", lambda cell: words.interval(cell.low, cell.high), "interval"),
-        Column("Beyond doubt", lambda cell: "yes" if cell.low > 0.0 or cell.high < 0.0 else "no", "extra"),
+        Column("Biased", lambda cell: "yes" if cell.low > 0.0 or cell.high < 0.0 else "no", "extra"),
     )
     return _table("Group", (group_name(cell.name) for cell in side.worst), columns, side.worst)
 
@@ -336,7 +394,7 @@ def _number(value: float | None) -> str:
 
 
 def _points(bias: float) -> str:
-    return f"{bias:+.2f}".replace("-", MINUS)
+    return points(bias)
 
 
 # --------
@@ -402,28 +460,37 @@ def _cell_scale(side: ColumnSummary) -> float:
 def _cell_finding(result: Result, which: str) -> str:
     """The largest bias of a cell with enough rows, in a sentence."""
     side = result.columns[which]
+    chance = _most_by_chance(side)
     enough = np.isfinite(side.bias) & (side.counts >= FEW)
+    enough &= np.abs(np.nan_to_num(side.bias)) > chance * side.typical / np.sqrt(np.maximum(side.counts, 1.0))
     start = f"Bias by forecast and group, {side.label}: "
     if not enough.any():
-        return f"{start}no cell has {FEW} rows or more."
+        return f"{start}no cell with {FEW} rows or more is off by more than chance would give."
     i, j = np.unravel_index(int(np.argmax(np.where(enough, np.abs(side.bias), -1.0))), side.bias.shape)
     low, high = number(float(side.edges[i])), number(float(side.edges[i + 1]))
     where = f"{group_name(result.first.groups[j])} where {low} to {high} was forecast"
     return (
-        f"{start}among cells with {FEW} rows or more ({count(float(enough.sum()))}), the largest bias is for {where}: "
+        f"{start}{counted(float(enough.sum()), 'cell')} off by more than chance would give, most for {where}: "
         f"{result.wording.bias(float(side.bias[i, j]))}."
     )
+
+
+def _most_by_chance(side: ColumnSummary) -> float:
+    """What the largest of all cells of calibrated forecasts shows in at most a tenth of files, in standard errors."""
+    return float(np.sqrt(2.0 * np.log(20.0 * max(int(np.count_nonzero(side.counts > 0)), 1))))
 
 
 def _heat_cells(
     side: ColumnSummary, j: int, at: Sequence[int], bins: Sequence[str], scale: float, words: Wording
 ) -> tuple[HeatCell | None, ...]:
     cells: list[HeatCell | None] = []
+    chance = _most_by_chance(side)
     for i, text in zip(at, bins, strict=True):
         n, bias = float(side.counts[i, j]), float(side.bias[i, j])
         if n > 0.0 and np.isfinite(bias):
             sentence = f"{text} was forecast for {counted(n)}: {words.bias(bias)}"
-            cells.append(HeatCell(step_role(step(bias, scale)), n < FEW, sentence))
+            sure = abs(bias) > chance * side.typical / np.sqrt(n)
+            cells.append(HeatCell(step_role(step(bias, scale) if sure else 0), n < FEW, sentence))
         else:
             cells.append(None)
     return tuple(cells)
@@ -462,7 +529,7 @@ def cards(result: Result) -> list[Card]:
     worst = [_worst_group(result)] if result.first.leading.groups.n_used else []
     if result.task == "interval":
         return [_everybody(result), *_groups_off(result), *worst, _width(result), *_losses(result)]
-    cards = [*_groups_off(result), *worst, _everybody(result), *_losses(result)]
+    cards = [*_groups_off(result), *worst, *_losses(result), _everybody(result)]
     if result.costs is not None:
         losses = [result.costs.before, result.costs.after]
         before, after = ("" if loss is None else precise(loss) for loss in losses)
@@ -490,8 +557,8 @@ def _groups_off(result: Result) -> list[Card]:
     if result.task == "classes":
         note = f": {counted(n, 'group')} for the likeliest and every class"
     sections = result.sections
-    texts = _texts(result, lambda which, _: count(sum(one.columns[which].groups.n_significant for one in sections)))
-    return [Card("Groups off beyond doubt", *texts, f"of {count(of)}{note}")]
+    texts = _texts(result, lambda which, _: count(sum(one.columns[which].groups.n_biased for one in sections)))
+    return [Card("Biased groups", *texts, f"of {count(of)}{note}")]
 
 
 def _worst_group(result: Result) -> Card:
@@ -501,12 +568,18 @@ def _worst_group(result: Result) -> Card:
     def told(which: str, _: ColumnSummary) -> str:
         if which not in row:
             return MISSING
-        return coverage_text(row[which]["coverage"]) if covers else signed(row[which]["bias"], 2)
+        return coverage_text(row[which]["coverage"]) if covers else words.signed(row[which]["bias"])
 
     name, texts = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}", _texts(result, told)
     if covers:
         return Card("Coverage of the worst group", *texts, name)
-    doubt = "off beyond doubt" if row[next(iter(result.columns))]["off"] else "may be chance"
+    doubt = (
+        "biased before"
+        if len(result.columns) > 1 and row["before"]["off"]
+        else "biased"
+        if row[next(iter(result.columns))]["off"]
+        else "may be chance"
+    )
     about = ", ".join(part for part in (words.noun, words.unit, name) if part)
     return Card("Bias of the worst group", *texts, f"{about}; {doubt}")
 
@@ -516,9 +589,9 @@ def _everybody(result: Result) -> Card:
     if level is not None:
         shares = _texts(result, lambda _, side: coverage_text(level + float(side.groups.mean[0])))
         return Card("Coverage of all rows", *shares, f"{percent(level)} was asked for")
-    biases = _texts(result, lambda _, side: signed(words.scale * float(side.groups.mean[0]), 2))
+    biases = _texts(result, lambda _, side: words.signed(words.scale * float(side.groups.mean[0])))
     groups = list(result.columns.values())[-1].groups
-    note = f"interval {words.interval(float(groups.low[0]), float(groups.high[0]))}"
+    note = f"95 % CI {words.interval(float(groups.low[0]), float(groups.high[0]))}"
     return Card("Bias of all rows", *biases, note)
 
 
@@ -538,7 +611,7 @@ def _losses(result: Result) -> list[Card]:
         last = list(result.first.means.values())[-1]
         return [Card(title, "", precise(float(last[name][0])), "lower is better") for title, name in means.items()]
     best = [side.constant_loss for side in result.columns.values()][-1]
-    constant = "" if best is None or result.task == "interval" else f"; the best constant forecast has {precise(best)}"
+    constant = "" if best is None or result.task == "interval" else f"; the best constant has {precise(best)}"
     losses = _texts(result, lambda _, side: precise(side.loss))
     return [Card(capitalized(result.wording.loss), *losses, f"lower is better{constant}")]
 
@@ -549,7 +622,8 @@ def _scores(result: Result) -> list[Card]:
     if not known:
         return []
     last = list(known.values())[-1]
-    auc = _texts(result, lambda which, _: _number(known[which].auc) if which in known else "")
+    aucs = {which: "" if one.auc is None else f"{one.auc:.3f}" for which, one in known.items()}
+    auc = _texts(result, lambda which, _: aucs.get(which, ""))
     logs = _texts(result, lambda which, _: precise(known[which].log_loss) if which in known else "")
     parts = (
         f"Brier score = miscalibration {number(last.miscalibration, 2)} {MINUS} discrimination "

@@ -10,13 +10,14 @@ import secrets
 import time
 from collections.abc import Collection, Iterable
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 import swapcal as sc
-from swapcal.service.config import Config
+from swapcal.service.config import Config, is_loopback
 from swapcal.service.metrics import Metrics
 from swapcal.service.schemas import Problem, check_name
 from swapcal.service.store import ALL_STREAMS, TokenRow
@@ -116,6 +117,7 @@ class Access:
     def identify(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> TokenRow:
         """Whose request it is; a `Problem` if that cannot be told."""
         if not self.needed:
+            _needs_loopback(headers)
             return ANYBODY
         value = next((value for name, value in headers if name == b"authorization"), b"")
         token = self._token(method, value)
@@ -156,10 +158,24 @@ class Access:
             raise Problem(429, slow, retry_after=max(1, math.ceil(min(wait, 3600.0))))
 
 
+def _needs_loopback(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """A `Problem` unless a request was sent to this machine by name.
+
+    A page from elsewhere, whose name leads here by now, could otherwise read and write all (DNS rebinding).
+    """
+    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    try:
+        good = bool(hosts) and all(is_loopback(urlsplit(f"//{host}").hostname or "") for host in hosts)
+    except ValueError:
+        good = False
+    if not good:
+        raise Problem(421, "without tokens, only requests to localhost or 127.0.0.1 are answered; check their Host")
+
+
 async def read_body(request: Request, limit: int) -> bytes:
     """The body; a `Problem` if it is too large, or not JSON by its own account."""
     headers = dict(request.scope["headers"])
-    if not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+    if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
         raise Problem(415, "the body must be JSON; send it with  Content-Type: application/json")
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > limit:

@@ -62,7 +62,7 @@ class Application:
 
         spec = Operation("GET", "/openapi.json", "read", "This document", openapi, None, tags=("operation",))
         routes = [Route(op.path, _Endpoint(op, self), methods=[op.method]) for op in (*OPERATIONS, spec)]
-        router: ASGIApp = Router(routes, lifespan=self._lifespan)
+        router: ASGIApp = Router(routes, redirect_slashes=False, lifespan=self._lifespan)
         self._router = traced(router) if config.service.traces else router
 
     @property

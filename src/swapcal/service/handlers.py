@@ -85,8 +85,9 @@ async def metrics(server: Server, request: Request) -> Response:
     except Problem:
         # Counters are wanted most when the store is down.
         statuses = []
-    seen = [status for status in statuses if request.scope["token"].may("read", status.name)]
-    text = await asyncio.to_thread(server.metrics.text, seen, queued=server.writer.queued, ready=server.writer.ready)
+    token, writer = request.scope["token"], server.writer
+    seen = [status for status in statuses if token.may("read", status.name)]
+    text = await asyncio.to_thread(server.metrics.text, seen, token.may, queued=writer.queued, ready=writer.ready)
     return Response(text, media_type=CONTENT_TYPE)
 
 
@@ -143,6 +144,10 @@ async def ping(server: Server, request: Request) -> Response:
     return await ready(server, request)
 
 
+# Bytes that a model server may answer with.
+LONGEST_ANSWER = 16 * 2**20
+
+
 async def fetch_hints(
     http: httpx.AsyncClient, upstream: Upstream, cases: Sequence[Case], known: Collection[str]
 ) -> list[float | None]:
@@ -157,13 +162,12 @@ async def fetch_hints(
     records = [one if columns is None else {name: one.get(name) for name in columns} for one in contexts]
     body = {"dataframe_records": records} if upstream.kind == "mlflow" else _tensors(records)
     try:
-        response = await http.post(upstream.url, json=body, timeout=upstream.timeout)
-        response.raise_for_status()
-        hints = _hints(response.json(), upstream)
-    except (httpx.HTTPError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise Problem(
-            502, f"the model server gave no hint ({type(error).__name__}); nothing was stored", retry_after=1
-        ) from error
+        async with asyncio.timeout(upstream.timeout):
+            hints = _hints(await _asked(http, upstream.url, body), upstream)
+    except (httpx.HTTPError, TimeoutError, msgspec.DecodeError, RecursionError, ValueError, LookupError) as error:
+        reason = str(error) if isinstance(error, ValueError) else ""
+        reason = f"{type(error).__name__}{reason and ': '}{reason[:200]}"
+        raise Problem(502, f"the model server gave no hint ({reason}); nothing was stored", retry_after=1) from error
     if len(hints) != len(records):
         raise Problem(502, f"the model server gave {len(hints)} hints for {len(records)} cases; nothing was stored")
     rest = iter(hints)
@@ -183,18 +187,33 @@ def _tensors(records: list[dict[str, Any]]) -> dict[str, Any]:
     return {"inputs": inputs}
 
 
-def _hints(answer: Any, upstream: Upstream) -> list[float]:
-    if upstream.kind == "mlflow":
-        numbers = answer["predictions"]
-        if upstream.output is not None:
-            numbers = [one[upstream.output] for one in numbers]
+async def _asked(http: httpx.AsyncClient, url: str, body: Any) -> bytes:
+    """What a model server answers, as far as `LONGEST_ANSWER`."""
+    answer = bytearray()
+    async with http.stream("POST", url, json=body, timeout=None) as response:
+        response.raise_for_status()
+        async for piece in response.aiter_bytes():
+            answer += piece
+            if len(answer) > LONGEST_ANSWER:
+                raise ValueError(f"its answer has more than {LONGEST_ANSWER} bytes")
+    return bytes(answer)
+
+
+def _hints(answer: bytes, upstream: Upstream) -> list[float]:
+    if upstream.kind == "v2":
+        outputs = msgspec.json.decode(answer, type=schemas.Inferred).outputs
+        [numbers, *_] = [one.data for one in outputs if upstream.output in (None, one.name)] or [[]]
+    elif upstream.output is None:
+        numbers = msgspec.json.decode(answer, type=schemas.Predicted).predictions
     else:
-        [numbers, *_] = [one["data"] for one in answer["outputs"] if upstream.output in (None, one["name"])]
-    return [float(one[0] if isinstance(one, list) else one) for one in numbers]
+        records = msgspec.json.decode(answer, type=schemas.PredictedRecords).predictions
+        numbers = [msgspec.convert(one[upstream.output], float) for one in records]
+    return [one[0] if isinstance(one, list) else one for one in numbers]
 
 
 _CASES = {"one": msgspec.json.Decoder(Case), "cases": msgspec.json.Decoder(schemas.Cases)}
 _OUTCOMES = {"one": msgspec.json.Decoder(schemas.Outcome), "outcomes": msgspec.json.Decoder(schemas.Outcomes)}
+_SEVERAL = msgspec.json.Decoder(schemas.Several)
 Entry = Forecasted | schemas.Learned | schemas.Forgotten | Refused
 
 
@@ -284,7 +303,7 @@ def _state(stream: Stream, row: CaseRow, forecast: Forecast) -> schemas.CaseStat
 async def _items(server: Server, request: Request, field: str, decoders: dict[str, Any]) -> tuple[list[Any], bool]:
     """What the body holds, one or several, for which the token is charged; and whether it is several."""
     body = await read_body(request, server.config.limits.body)
-    several = f'"{field}"'.encode() in body
+    several = bool(bytes(getattr(decode(_SEVERAL, body), field)))
     items = getattr(decode(decoders[field], body), field) if several else [decode(decoders["one"], body)]
     limit = server.config.limits.batch
     if len(items) > limit:

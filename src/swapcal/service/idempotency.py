@@ -62,7 +62,8 @@ def play(jobs: Sequence[ForecastJob | OutcomeJob], registry: Registry, now: floa
         turn.settle()
         stream.end()
         if turn.cases or turn.outcomes:
-            due = stream.seq - stream.snapshot_seq >= snapshot_every
+            # The log has one line for the outcome of a case: where one was replaced, it begins behind that.
+            due = turn.corrected or stream.seq - stream.snapshot_seq >= snapshot_every
             snapshot = stream.to_bytes() if due else None
             commits.append(Commit(name, stream.epoch, stream.seq, turn.cases, turn.outcomes, snapshot))
     return PlayedJobs(answers, commits)
@@ -87,6 +88,7 @@ class _Turn:
         stream.begin(now)
         self.cases: list[CaseRow] = []
         self.outcomes: list[CaseRow] = []
+        self.corrected = False
         self._fresh: dict[str, _Fresh] = {}
 
     def job(self, job: ForecastJob | OutcomeJob) -> Answer:
@@ -121,7 +123,13 @@ class _Turn:
         status, _ = answer(row.entry, Event("predict", asked=None if asked.same_as(case) else b"other"))
         if status == "conflict":
             return _refused(status, case.id, "this id was forecast with another context, hint or weight; take a new id")
-        return _answer(case.id, row.forecast(self.stream.identity), asked.used(), replayed=True)
+        return self.answer(row, asked.used(), replayed=True)
+
+    def answer(self, row: CaseRow, hint: float | None, *, replayed: bool) -> Forecasted:
+        """What is told of a case that has been forecast."""
+        made, calibrated = row.forecast(self.stream.identity), self.stream.is_calibrated(row.seq)
+        drawn = made.other, made.probability, made.round
+        return Forecasted(row.id, made.value, hint, *drawn, calibrated=calibrated, replayed=replayed)
 
     def settle(self) -> None:
         """Forecast the new cases that wait."""
@@ -136,7 +144,7 @@ class _Turn:
             row = CaseRow(one.case.id, seq, request, pack(forecast, identity), self.now, made=forecast)
             self.known[row.id] = row
             self.cases.append(row)
-            one.answers[one.place] = _answer(row.id, forecast, one.asked.hint, replayed=False)
+            one.answers[one.place] = self.answer(row, one.asked.hint, replayed=False)
 
     def learn(self, outcome: Outcome) -> Learned | Forgotten | Refused:
         """An outcome: learned now, learned before, or refused; and so for the word that none will come."""
@@ -147,21 +155,25 @@ class _Turn:
             return _refused(
                 status, wanted, "no such case was forecast in this stream, or it was too long ago to be kept"
             )
+        entry, corrections = row.entry, self.stream.spec.corrections
         try:
-            forecast = row.forecast(self.stream.identity) if row.y_seq is None else None
+            forecast = row.forecast(self.stream.identity) if row.y_seq is None or corrections else None
         except sc.SwapcalError as error:
             return _refused("invalid", wanted, str(error))
         # Often it is the end of `delay` that tells somebody that no outcome will come.
         too_old = row.created < self.oldest and outcome.y is not None
-        expired = forecast is not None and (too_old or self.stream.is_expired(forecast))
-        status, _ = answer(row.entry, event, expired=expired)
+        expired = forecast is not None and row.y_seq is None and (too_old or self.stream.is_expired(forecast))
+        if corrections and forecast is not None and self.stream.is_held(forecast):
+            entry = entry._replace(state="known")
+        status, _ = answer(entry, event, expired=expired, corrections=corrections)
         if status == "expired":
             return _refused(status, wanted, "this case has waited too long; raise `delay` or `pending` of the stream")
         if status == "contradicted":
             return _refused(status, wanted, _contradiction(row, outcome))
-        if forecast is not None:
+        if status != "repeated":
             try:
                 self._close(row, outcome.y)
+                self.corrected |= status == "corrected"
             except sc.SwapcalError as error:
                 status, _ = answer(row.entry, event._replace(invalid=True))
                 return _refused(status, wanted, str(error))
@@ -172,11 +184,6 @@ class _Turn:
         self.stream.close(row.forecast(self.stream.identity), row.inputs().used(), y)
         row.y, row.y_seq, row.learned = y, self.stream.seq, self.now
         self.outcomes.append(row)
-
-
-def _answer(id: str, forecast: sc.Forecast, hint: float | None, *, replayed: bool) -> Forecasted:
-    drawn = forecast.other, forecast.probability, forecast.round
-    return Forecasted(id, forecast.value, hint, *drawn, calibrated=True, replayed=replayed)
 
 
 def _contradiction(row: CaseRow, outcome: Outcome) -> str:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -129,23 +129,33 @@ class Metrics:
         self.requests[route, status] += 1
         self.request_seconds[route].add(seconds)
 
-    def text(self, statuses: Iterable[StreamStatus], *, queued: int, ready: bool) -> bytes:
-        """Everything in Prometheus' text format."""
-        return generate_latest(_Snapshot(self, list(statuses), queued, ready))
+    def text(
+        self, statuses: Iterable[StreamStatus], may: Callable[[str, str], bool], *, queued: int, ready: bool
+    ) -> bytes:
+        """Everything that somebody `may` read in Prometheus' text format."""
+        cases = {kind: count for kind, count in self.cases.copy().items() if may("read", kind[0])}
+        return generate_latest(_Snapshot(self, cases, list(statuses), queued, ready))
 
 
 class _Snapshot(Collector):
     """One scrape."""
 
-    def __init__(self, metrics: Metrics, statuses: list[StreamStatus], queued: int, ready: bool) -> None:
-        self.metrics, self.statuses, self.queued, self.ready = metrics, statuses, queued, ready
+    def __init__(
+        self,
+        metrics: Metrics,
+        cases: dict[tuple[str, str, str], int],
+        statuses: list[StreamStatus],
+        queued: int,
+        ready: bool,
+    ) -> None:
+        self.metrics, self.cases, self.statuses, self.queued, self.ready = metrics, cases, statuses, queued, ready
 
     def collect(self) -> Iterator[Metric]:
         """The families, one after the other."""
         metrics = self.metrics
         labels = ["stream", "what", "result"]
         cases = CounterMetricFamily("swapcal_cases", "Forecasts and outcomes by what became of them", labels=labels)
-        for kind, count in sorted(metrics.cases.copy().items()):
+        for kind, count in sorted(self.cases.items()):
             cases.add_metric(kind, count)
         requests = CounterMetricFamily("swapcal_requests", "Requests answered", labels=["route", "status"])
         for (route, status), count in sorted(metrics.requests.items()):

@@ -89,7 +89,7 @@ def recorded_result(
         f"stream {name}",
         kind,
         counts=Counts(scored=scored, rows=scored + missing, without_outcome=missing),
-        verdict=verdict(section.before, section.after, wording=kind.wording, paired=pair),
+        verdict=verdict(section.before, section.after, wording=kind.wording, paired=pair, changed=both.n_changed),
         sections=(section,),
         details=dict(_details(spec, cases, status)),
         range=Range(kind.low, kind.high),

@@ -47,7 +47,7 @@ _S = "/v1/streams/{stream}"
 _CASE = {"id": "flight-1545", "context": {"carrier": "UA", "origin": "EWR", "hour": 5}, "hint": 0.21}
 _FORECAST = {
     "result": "forecast", "id": "flight-1545", "forecast": 0.1818, "hint": 0.21, "other": 0.1818, "probability": 1.0,
-    "round": 0, "calibrated": True, "replayed": False,
+    "round": 41, "calibrated": True, "replayed": False,
 }  # fmt: skip
 _OUTCOME = {"id": "flight-1545", "y": 0.0}
 _LEARNED = {"result": "learned", "id": "flight-1545", "y": 0.0, "replayed": False}

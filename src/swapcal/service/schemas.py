@@ -3,7 +3,7 @@
 import math
 import re
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -76,6 +76,41 @@ class Outcomes(Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: Annotated[list[Outcome], Meta(min_length=1)]
 
 
+class Several(Struct, frozen=True):
+    """Whether a body holds several of something: what is in its entries is not looked at yet."""
+
+    cases: msgspec.Raw = msgspec.Raw(b"")
+    outcomes: msgspec.Raw = msgspec.Raw(b"")
+
+
+Prediction = float | Annotated[list[float], Meta(min_length=1, max_length=1)]
+
+
+class Predicted(Struct, frozen=True):
+    """What MLflow's model server answers."""
+
+    predictions: list[Prediction]
+
+
+class PredictedRecords(Struct, frozen=True):
+    """The same where a prediction has columns."""
+
+    predictions: list[dict[str, Any]]
+
+
+class Tensor(Struct, frozen=True):
+    """One of the outputs of a server of the Open Inference Protocol."""
+
+    name: str
+    data: list[Prediction]
+
+
+class Inferred(Struct, frozen=True):
+    """All of them."""
+
+    outputs: list[Tensor]
+
+
 class Forecasted(Struct, frozen=True, gc=False, tag_field="result", tag="forecast"):
     """A forecast, stored before it is answered."""
 
@@ -85,7 +120,9 @@ class Forecasted(Struct, frozen=True, gc=False, tag_field="result", tag="forecas
     other: Annotated[float | None, Meta(description="The forecast was drawn from this value and itself.")] = None
     probability: Annotated[float, Meta(description="With this probability it is `forecast`, else `other`.")] = 1.0
     round: Annotated[int, Meta(description="Its number in the stream, from 0; -1 where nothing was stored.")] = -1
-    calibrated: Annotated[bool, Meta(description="False: the raw hint, as the store is down.")] = True
+    calibrated: Annotated[
+        bool, Meta(description="False: nothing had been learned yet; or the raw hint, as the store is down.")
+    ] = True
     replayed: Annotated[bool, Meta(description="True: this id was asked before, and this is what it was told.")] = False
 
 

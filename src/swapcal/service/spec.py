@@ -10,6 +10,7 @@ import swapcal as sc
 from swapcal import properties
 from swapcal.engine.state import can_follow
 from swapcal.service.schemas import Scalar, StreamStatus
+from swapcal.tables.vocabulary import complete
 from swapcal.tasks.config import TaskConfig, parse_delay
 
 DEFAULT_PENDING = 1_000_000
@@ -31,11 +32,16 @@ _PROTECT = (
     "repairs the mean beyond chance too (calibration), or all (nothing)."
 )
 _BUDGET = "The share of the loss of the hints that corrections may cost; 0.002, or 0.01 to protect calibration."
+_CORRECTIONS = "With outcome_order = 'forecast': an outcome may be replaced by another one until it is learned."
 _OUTCOME_ORDER = (
     "'forecast': an outcome is learned once those of all earlier cases have come or `settle` is over; for delays that "
     "depend on the outcome."
 )
 _OUTSIDE = "For outcomes and hints outside the range; if neither low nor high is given, the range follows outcomes."
+_ABSENT = (
+    "What a case is whose context has no entry for a column of the groups: an error, or one whose value is missing, as "
+    "with null."
+)
 _SETTLE = (
     "With outcome_order = 'forecast': after so many further cases nobody waits for an outcome. As many as can wait, if "
     "not given."
@@ -85,6 +91,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     budget: Annotated[float, Meta(description=_BUDGET, ge=0.0, le=1.0)] | None = None
     outcome_order: Annotated[Literal["arrival", "forecast"], Meta(description=_OUTCOME_ORDER)] = "arrival"
     settle: Annotated[int, Meta(description=_SETTLE, ge=1, le=100_000_000)] | None = None
+    absent: Annotated[Literal["error", "missing"], Meta(description=_ABSENT)] = "error"
+    corrections: Annotated[bool, Meta(description=_CORRECTIONS)] = False
     monitor: Annotated[
         MonitorSpec | bool, Meta(description="Watches every group for bias; false: nothing raises alarms.")
     ] = True
@@ -103,9 +111,19 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         most = self.max_pending()
         if self.features and self.hint != "learn":
             raise sc.InvalidInput("features are for a hint that learns; give hint = 'learn', or leave them out")
+        delay, keep = (parse_delay(one)[0] for one in (self.delay, self.keep))
+        if keep < delay:
+            raise sc.InvalidInput(
+                f"keep = {self.keep!r} is shorter than delay = {self.delay!r}: cases would be deleted before their "
+                "outcomes may come; raise keep, or lower delay"
+            )
         if self.settle is not None and (self.outcome_order == "arrival" or self.settle > most):
             raise sc.InvalidInput(
                 f"settle goes with outcome_order = 'forecast' and is at most `pending`, {most}; got {self.settle}"
+            )
+        if self.corrections and self.outcome_order == "arrival":
+            raise sc.InvalidInput(
+                "corrections go with outcome_order = 'forecast': else outcomes are learned as they come"
             )
         return TaskConfig(
             "y",
@@ -171,7 +189,8 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         """The features of a case, or None where the stream has none."""
         if not self.features:
             return None
-        missing = [name for name in self.features if type(context.get(name)) not in (int, float)]
+        complete(context, self.features)
+        missing = [name for name in self.features if type(context[name]) not in (int, float)]
         if missing:
             raise sc.InvalidInput(f"the features {', '.join(map(repr, missing))} must be numbers in the context")
         return [float(context[name]) for name in self.features]  # type: ignore[arg-type]

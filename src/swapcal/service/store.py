@@ -82,7 +82,9 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def same_as(self, case: Case) -> bool:
         """Whether a case asks the same."""
-        return self.hint == case.hint and self.weight == case.weight and self.context == case.context
+        # Python takes 1, 1.0 and True for one; in JSON, and as values of a column, they are three.
+        ours, theirs = ({name: (type(one), one) for name, one in each.context.items()} for each in (self, case))
+        return self.hint == case.hint and self.weight == case.weight and ours == theirs
 
     def used(self) -> float | None:
         """The hint that the forecaster got."""

@@ -30,7 +30,8 @@ from swapcal.text.numbers import counted
 from swapcal.typing import Float64Array
 
 # --------
-# Every group of a stream watched: outcomes are handed to the package's monitor together, transaction by transaction.
+# Every group of a stream watched: outcomes are handed to the package's monitor together, transaction by
+# transaction; it judges them in the order of their forecasts, since those that come early may be unlike the others.
 #
 # Which outcomes share a transaction is in the log, as they share its time; so a stream that is built anew from the log
 # gives the monitor the same batches, and comes to the same evidence and the same alarms, bit for bit.
@@ -57,20 +58,26 @@ class GroupMonitor(Stateful):
 
     def __init__(self, monitor: Monitor, raised: int = 0, alarms: Sequence[RaisedAlarm] = ()) -> None:
         self.monitor, self.raised, self.alarms = monitor, raised, list(alarms)
-        # Outcomes that wait for the end of their batch.
+        # Outcomes that wait for the end of their batch, and the numbers of their forecasts.
         self.waiting: list[tuple[float, float, Row]] = []
+        self.rounds: list[int] = []
 
-    def add(self, y: float, p: float, row: Row) -> None:
-        """One more outcome of the batch: what came, what was forecast, and the case's groups."""
+    def add(self, y: float, p: float, row: Row, round: int) -> None:
+        """One more outcome of the batch: what came, what was forecast, the case's groups, and its number."""
         self.waiting.append((y, p, row))
+        self.rounds.append(round)
+
+    def skip(self, round: int) -> None:
+        """Nobody waits for the outcome of this forecast."""
+        self.monitor._order.skip(round)
 
     def close(self, seq: int, at: float) -> None:
         """The end of a batch: weigh it, and keep the alarms that it raises, as of event number `seq`."""
-        waiting, self.waiting = self.waiting, []
+        waiting, rounds, self.waiting, self.rounds = self.waiting, self.rounds, [], []
         if not waiting:
             return
         y, p, rows = columns(waiting)
-        for alarm in self.monitor.update_many(*inside(self.monitor.property, y, p), rows):
+        for alarm in self.monitor.update_many(*inside(self.monitor.property, y, p), rows, rounds=rounds):
             self.raised += 1
             self.alarms.append(self._raised(alarm, seq, at))
         del self.alarms[:-ALARMS_KEPT]
@@ -95,14 +102,17 @@ class GroupMonitor(Stateful):
         return cls(monitor, packed.plain["raised"], msgspec.convert(packed.plain["alarms"], list[RaisedAlarm]))
 
 
-def monitor_of(spec: MonitorSpec, property: Any, groups: sc.Groups) -> Monitor:
+def monitor_of(
+    spec: MonitorSpec, property: Any, groups: sc.Groups, settle: int | None = None, first: int = 0
+) -> Monitor:
     """The monitor that a stream asks for: false alarms ever (`alpha`), unless it is to start over (`every`)."""
     width = property.high - property.low if property.continuous else 1.0
     tolerance = TOLERANCE * width if spec.tolerance is None else spec.tolerance
     if spec.every is not None and spec.alpha is not None:
         raise sc.InvalidInput("a monitor takes alpha or every, not both")
     alpha = ALPHA if spec.every is None and spec.alpha is None else spec.alpha
-    return Monitor(property, groups, tolerance=tolerance, alpha=alpha, every=spec.every)
+    limits: dict[str, Any] = {"settle": settle, "first": first}
+    return Monitor(property, groups, tolerance=tolerance, alpha=alpha, every=spec.every, **limits)
 
 
 def columns(
@@ -157,7 +167,7 @@ def _groups(column: Column) -> _Sides:
     return {
         bias.name[k]: (
             int(bias.rows[k]),
-            SideBias(float(bias.mean[k]), float(bias.low[k]), float(bias.high[k]), bool(bias.significant[k])),
+            SideBias(float(bias.mean[k]), float(bias.low[k]), float(bias.high[k]), bool(bias.biased[k])),
             float(bias.evidence[k]),
         )
         for k in np.flatnonzero(bias.rows > 0).tolist()
@@ -244,7 +254,7 @@ class StreamEvaluation(Stateful):
         return before, after
 
     def _column(self) -> Column:
-        return Column(sc.Audit(self.property, self.groups, bins=self.bins), label="", parts=())
+        return Column(sc.Audit(self.property, self.groups, bins=self.bins), label="", parts=(), anytime=True)
 
     def to_state(self) -> Saved:
         """What it is made of."""
@@ -333,11 +343,12 @@ class Stream(Stateful):
     monitors: dict[str, GroupMonitor]
 
     def __init__(self, name: str, spec: StreamSpec) -> None:
-        groups = spec.config().grouping(spec.rare)
+        groups = spec.config().grouping(spec.rare, absent=spec.absent)
         self._assemble(name, spec, forecaster_of(spec, name), groups)
         watching, settle = spec.watching(), spec.settles()
         if watching is not None:
-            self.monitors = {each: GroupMonitor(monitor_of(watching, self.property, groups)) for each in MONITORS}
+            made = (monitor_of(watching, self.property, groups, self.max_pending) for _ in MONITORS)
+            self.monitors = {each: GroupMonitor(one) for each, one in zip(MONITORS, made, strict=True)}
         self.order = None if settle is None else Order("forecast", settle)
 
     def _assemble(self, name: str, spec: StreamSpec, forecaster: sc.Forecaster, groups: sc.Groups) -> None:
@@ -346,8 +357,10 @@ class Stream(Stateful):
         self.scores = StreamEvaluation(self.property, groups, spec.bins)
         self.monitors = {}
         self.seq = self.snapshot_seq = self.epoch = 0
-        # Of the transaction that the last events belong to.
-        self.time = 0.0
+        # Of the transaction that the last events belong to; and of the last event.
+        self.time = self.last = 0.0
+        # Events before the first outcome was learned; None as long as none was.
+        self.taught: int | None = None
         self.max_pending, self.delay = spec.max_pending(), parse_delay(spec.delay)[0]
         self._dense = np.zeros(groups.n)
 
@@ -357,8 +370,8 @@ class Stream(Stateful):
         return self.forecaster.state.identity
 
     def fresh_time(self, now: float) -> float:
-        """A time for the next transaction: `now`, unless the last one had that."""
-        return now if now != self.time else math.nextafter(now, math.inf)
+        """A time for the next transaction: `now`, unless the last one of which something is in the log had that."""
+        return now if now != self.last else math.nextafter(now, math.inf)
 
     def begin(self, time: float) -> None:
         """The events that follow belong to the transaction of this time."""
@@ -381,6 +394,7 @@ class Stream(Stateful):
         low, high = self.property.domain
         if hint is not None and not self.forecaster.rules.clips and not low <= hint <= high:
             raise sc.InvalidInput(f"the hint {hint:g} is outside [{low:g}, {high:g}]")
+        self.groups.checked(context)
         return ValidCase(context, hint, self.spec.inputs(context), weight)
 
     def predict(self, cases: Sequence[ValidCase]) -> list[sc.Forecast]:
@@ -394,7 +408,7 @@ class Stream(Stateful):
             dense[indices] = values if case.weight in (0.0, 1.0) else case.weight * values
             forecasts.append(predict(dense, case.hint, features=case.features))
             dense[indices] = 0.0
-            self.seq += 1
+            self._count()
         self.scores.totals.forecasts += len(forecasts)
         return forecasts
 
@@ -417,7 +431,9 @@ class Stream(Stateful):
         """The next event: no outcome will come, and no outcome that is held waits for it."""
         self.forecaster.forget(forecast)
         self.scores.totals.forgotten += 1
-        self.seq += 1
+        self._count()
+        for monitor in self.monitors.values():
+            monitor.skip(forecast.round)
         if self.order is not None:
             self.order.skip(forecast.round)
             self._learn_due(self.order)
@@ -426,7 +442,7 @@ class Stream(Stateful):
         """The next event: an outcome. A `SwapcalError` changes nothing."""
         if self.order is None:
             self._learn(forecast, hint, y)
-            self.seq += 1
+            self._count()
             return
         # All that an update could refuse is refused now, as nobody is there to be told later.
         self.forecaster.rules.label(y)
@@ -434,8 +450,15 @@ class Stream(Stateful):
         if not own and not hmac.compare_digest(self.identity.seal(forecast.signed), forecast.sealed or b""):
             raise sc.UnknownForecast("the stored forecast of this case is not as it was made: its seal is broken")
         self.order.add(forecast.round, y, ticket=(forecast, hint))
-        self.seq += 1
+        self._count()
         self._learn_due(self.order)
+
+    def _count(self) -> None:
+        self.seq, self.last = self.seq + 1, self.time
+
+    def is_calibrated(self, seq: int) -> bool:
+        """Whether something had been learned before event number `seq`."""
+        return self.taught is not None and seq > self.taught
 
     def _learn_due(self, order: Order) -> None:
         for outcome in order.due(self.forecaster.rounds.issued):
@@ -444,13 +467,16 @@ class Stream(Stateful):
 
     def _learn(self, forecast: sc.Forecast, hint: float | None, y: float) -> None:
         self.forecaster.update(forecast, y)
+        self.taught = self.seq if self.taught is None else self.taught
         row = groups_row(forecast, self.groups.n)
         if self.property is not self.forecaster.property:
             self._follow()
         self.scores.add(y, hint, forecast.value, row)
         for monitor, p in zip(self.monitors.values(), (forecast.value, hint), strict=False):
-            if p is not None:
-                monitor.add(y, p, row)
+            if p is None:
+                monitor.skip(forecast.round)
+            else:
+                monitor.add(y, p, row, forecast.round)
 
     def _follow(self) -> None:
         """The range has grown: what is judged in its units is judged anew, from here on."""
@@ -458,7 +484,8 @@ class Stream(Stateful):
         scores, self.scores = self.scores, StreamEvaluation(self.property, self.groups, self.spec.bins)
         self.scores.totals = scores.totals
         for each in self.monitors.values():
-            each.monitor = monitor_of(watching or MonitorSpec(), self.property, self.groups)
+            first = self.forecaster.rounds.issued
+            each.monitor = monitor_of(watching or MonitorSpec(), self.property, self.groups, self.max_pending, first)
 
     def is_expired(self, forecast: sc.Forecast) -> bool:
         """Whether a forecast is too old for an outcome."""
@@ -503,7 +530,12 @@ class Stream(Stateful):
         """What it is made of, between two transactions."""
         parts = {"forecaster": self.forecaster, "scores": self.scores, **self.monitors}
         saved = {name: part.to_bytes() for name, part in parts.items()}
-        plain: dict[str, Any] = {"seq": self.seq, "time": self.time, "groups": self.groups.spec()}
+        plain: dict[str, Any] = {
+            "seq": self.seq,
+            "time": self.last,
+            "taught": self.taught,
+            "groups": self.groups.spec(),
+        }
         if self.order is not None:
             held = [outcome for _, outcome in sorted(self.order.known.items())]
             packed = [pack(outcome.ticket[0], self.identity) for outcome in held]
@@ -522,7 +554,8 @@ class Stream(Stateful):
         stream.monitors = {each: GroupMonitor.from_bytes(parts[each], **own) for each in MONITORS if each in parts}
         stream.order = stream._saved_order(packed.plain["order"], parts["held"]) if "order" in packed.plain else None
         stream.seq = stream.snapshot_seq = packed.plain["seq"]
-        stream.time = packed.plain["time"]
+        stream.time = stream.last = packed.plain["time"]
+        stream.taught = packed.plain["taught"]
         return stream
 
     def _saved_order(self, plain: Any, packed: bytes) -> Order:

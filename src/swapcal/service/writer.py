@@ -72,6 +72,7 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_open = False
         self._tried = self._pruned = 0.0
+        self._started = time.time(), time.monotonic()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the thread; answers come back on `loop`."""
@@ -263,10 +264,14 @@ class Writer:
         self._pruned = time.monotonic()
         try:
             for stream in self.registry.streams.values():
-                before = time.time() - parse_delay(stream.spec.keep)[0]
+                before = self._now() - parse_delay(stream.spec.keep)[0]
                 self.metrics.pruned += self.store.prune(stream.name, before, stream.snapshot_seq, PRUNE_AT_ONCE)
         except StoreDown as error:
             self._lost(error)
+
+    def _now(self) -> float:
+        """The time, but never ahead of how long it has run: what a clock that jumps deletes does not come back."""
+        return min(time.time(), self._started[0] + time.monotonic() - self._started[1])
 
     def _finish(self) -> None:
         """Leave nothing to replay: an orderly stop ends with snapshots."""

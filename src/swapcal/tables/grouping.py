@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.inputs import short_repr
+from swapcal.inputs import column_names, short_repr
 from swapcal.tables.batch import Coded, as_number, by_value, text
 from swapcal.typing import Float64Array
 
@@ -131,6 +131,90 @@ def value_label(column: str, value: str) -> str:
 
 def _shown(edge: float) -> str:
     return str(int(edge)) if edge.is_integer() and abs(edge) < 1e15 else repr(edge)
+
+
+# --------
+# Groups and columns as text: "sex,race,sex*race,age >= 60".
+
+_SEPARATORS = {sign: re.compile(rf"{re.escape(sign)}(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)") for sign in (",", "*", "|")}
+
+
+def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
+    """Groups as the command line has them: "sex,race,sex*race,age >= 60"; within quotes stands one name or text.
+
+    Examples
+    --------
+    >>> parse_groups("sex, sex*race, city == 'Paris, TX'")
+    ('sex', ('sex', 'race'), "city == 'Paris, TX'")
+    >>> parse_groups('"a,b", "age >= 60"*sex, "a*b" > 1')
+    (('a,b',), ('age >= 60', 'sex'), '"a*b" > 1')
+    """
+    groups: list[str | tuple[str, ...]] = []
+    for item in _SEPARATORS[","].split(text):
+        parts = tuple(part.strip() for part in _SEPARATORS["*"].split(item))
+        if not all(parts):
+            raise InvalidInput(f"groups must be column names such as sex,race,sex*race; got {text!r}")
+        if parts == ("all",):
+            way = "leave it out, or put a column of that name in double quotes: --groups '\"all\"'"
+            raise InvalidInput(f"the group all, everybody, is always there; {way}")
+        # A tuple of names is taken by the letter, so that a quoted name is never read as a comparison.
+        groups.append(parts[0] if len(parts) == 1 and unquoted(parts[0]) == parts[0] else tuple(map(unquoted, parts)))
+    return tuple(groups)
+
+
+_CLASS = re.compile(r"\s*(groups|trees)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_NUMBERED = re.compile(r"\s*(depth|bins|limit)\s*=\s*(\d+)\s*", re.ASCII)
+
+
+def parse_class(text: str) -> list[tuple[str, str | None, dict[str, int]]]:
+    """Classes of functions as the command line has them: of each its kind, its columns, and its numbers.
+
+    Examples
+    --------
+    >>> parse_class("groups|trees(age, income, depth=2)")
+    [('groups', None, {}), ('trees', 'age, income', {'depth': 2})]
+    """
+    parts: list[tuple[str, str | None, dict[str, int]]] = []
+    for item in _SEPARATORS["|"].split(text):
+        match = _CLASS.fullmatch(item)
+        if match is None or (match[1] == "trees" and not (match[2] or "").strip()):
+            wanted = "'groups', 'groups(sex,race)' or 'trees(age,income,depth=2,bins=8)', with | between several"
+            raise InvalidInput(f"a class is {wanted}; got {text!r}")
+        listed = [] if match[2] is None else _SEPARATORS[","].split(match[2])
+        numbers = {each[1]: int(each[2]) for each in map(_NUMBERED.fullmatch, listed) if each and match[1] == "trees"}
+        names = ",".join(each for each in listed if match[1] == "groups" or not _NUMBERED.fullmatch(each))
+        parts.append((match[1], None if match[2] is None else names.strip(), numbers))
+    return parts
+
+
+def parse_columns(text: str) -> tuple[str, ...]:
+    """Names of columns between commas; one that holds a comma is put in quotes.
+
+    Examples
+    --------
+    >>> parse_columns("age, 'income, net'")
+    ('age', 'income, net')
+    """
+    return tuple(unquoted(name.strip()) for name in _SEPARATORS[","].split(text))
+
+
+def listed_groups(groups: Any) -> tuple[Any, ...]:
+    """Groups one by one, from a text, or from a sequence whose texts may say intersections, too.
+
+    Examples
+    --------
+    >>> listed_groups("sex,sex*race"), listed_groups(["sex*race", ("sex", "age >= 60")])
+    (('sex', ('sex', 'race')), (('sex', 'race'), ('sex', 'age >= 60')))
+    """
+    if isinstance(groups, str):
+        return parse_groups(groups)
+    several = (each for each in column_names(groups, "groups"))
+    return tuple(_intersection(each) if isinstance(each, str) else each for each in several)
+
+
+def _intersection(text: str) -> str | tuple[str, ...]:
+    parts = _SEPARATORS["*"].split(text)
+    return text if len(parts) == 1 else tuple(unquoted(part.strip()) for part in parts)
 
 
 # --------
@@ -271,8 +355,6 @@ class Definitions:
 
 def definitions(groups: Any) -> Definitions:
     """Read the argument of `Groups`."""
-    if isinstance(groups, str) or not hasattr(groups, "__iter__"):
-        raise InvalidInput(f"groups must be a list, each entry {_ALLOWED}; got {short_repr(groups)}")
     read = tuple(_read(groups))
     keys = tuple(one for one in read if isinstance(one, Key))
     fixed = tuple(one for one in read if not isinstance(one, Key))

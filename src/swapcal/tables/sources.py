@@ -11,10 +11,11 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from swapcal.errors import DataError, MissingExtra
+from swapcal.errors import DataError, InvalidInput, MissingExtra
 from swapcal.inputs import short_repr
 
 # --------
@@ -35,6 +36,25 @@ def package(module: str, purpose: str, *, extra: str = "files") -> Any:
             there = f"{purpose} needs the package {name}, which is installed and cannot be loaded: {reason}"
             why = f"{there}; install versions that fit each other: pip install --upgrade 'swapcal[{extra}]'"
         raise MissingExtra(why) from error
+
+
+# Libraries that can hold a frame, in the order in which they are looked for.
+FRAMES = ("pandas", "polars", "pyarrow")
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
+    """Columns as a frame of pandas, polars or pyarrow; None takes the first that is installed."""
+    if backend is not None and backend not in FRAMES:
+        known = f"one of {', '.join(FRAMES)}, or None for whichever is there"
+        raise InvalidInput(f"backend must be {known}; got {backend!r}")
+    narwhals = package("narwhals", "frames", extra="report")
+    installed = [name for name in FRAMES if find_spec(name) is not None]
+    chosen = backend if backend is not None else next(iter(installed), None)
+    if chosen is None:
+        raise MissingExtra(f"frames need one of {', '.join(FRAMES)}: install with  pip install pandas")
+    if chosen not in installed:
+        raise MissingExtra(f"{chosen} is not installed: install with  pip install {chosen}, or give another backend")
+    return narwhals.from_dict(dict(columns), backend=chosen).to_native()
 
 
 # Bytes that are looked at before it is decided what they are.

@@ -1,5 +1,6 @@
 """Which value of which key has which position: handed out in the order of the stream, never taken back."""
 
+import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.inputs import short_repr
+from swapcal.sparse import as_case
 from swapcal.tables.batch import Coded, as_number, by_value, coded, entries, spelled, text
 from swapcal.tables.grouping import Key, band_labels, band_of
 from swapcal.tables.sources import nearest
@@ -274,9 +277,28 @@ def _is_token(token: Token, key: Key) -> bool:
 _DENSE = 1 << 20
 
 
-def fetch(X: Any, names: Sequence[str], n_rows: int | None = None) -> tuple[dict[str, Coded | Float64Array], int]:
+def complete(x: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    """A case as a mapping; an `InvalidInput` where it is none, or has no entry for one of the columns."""
+    case = x if type(x) is dict else as_case(x)
+    if case is None:
+        raise InvalidInput(f"a case is a mapping from column to value, {{'sex': 'f'}}; got {short_repr(x)}")
+    for name in columns:
+        if name not in case:
+            others = [one for one in map(str, case) if one not in columns]
+            near = difflib.get_close_matches(name, others, 1, cutoff=0.5)
+            listed = ", ".join(map(short_repr, others[:12]))
+            there = f" but {near[0]!r}; did you mean {name!r}?" if near else f"{listed and ' but '}{listed}."
+            raise InvalidInput(f"the case has no column {name!r}{there} Give None (null) where a value is missing")
+    return case
+
+
+def fetch(
+    X: Any, names: Sequence[str], n_rows: int | None = None, *, absent: str = "error"
+) -> tuple[dict[str, Coded | Float64Array], int]:
     """The named columns of `X` (a mapping, a frame, a batch of records, or a list of mappings), and their length."""
     if isinstance(X, (list, tuple)) and all(isinstance(one, Mapping) for one in X):
+        for one in X if absent == "error" else ():
+            complete(one, names)
         columns = {name: coded([one.get(name) for one in X], name) for name in names}
         return columns, _length(columns, len(X), n_rows)
     columns = {}
@@ -382,6 +404,8 @@ class RowView(Mapping[str, Any]):
 
 # A column of numbers with more distinct ones than this is cut into bands.
 FEW = 31
+# Whole numbers with more different values are quantities; with fewer, codes if neighbors are as unlike as so.
+MOST_CODES, UNLIKE = 300, 0.6
 
 # Text that spells a number. A leading zero makes it a label: post codes and flight numbers are not quantities.
 _NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf")
@@ -401,7 +425,7 @@ class Found(NamedTuple):
 
 
 def quantities(column: Coded | Float64Array) -> Float64Array | None:
-    """The finite numbers of a column, row by row, if it has numbers only and more than `FEW` different ones."""
+    """The finite numbers of a column, row by row, if they are many quantities: more than `FEW`, and no codes."""
     if isinstance(column, Coded):
         used = np.unique(column.codes[column.codes >= 0]).tolist()
         texts = [text(column.values[code]) for code in used]
@@ -409,7 +433,25 @@ def quantities(column: Coded | Float64Array) -> Float64Array | None:
             return None
     values = floats_of(column)
     values = values[np.isfinite(values)]
-    return values if len(np.unique(values)) > FEW else None
+    distinct, counts = np.unique(values, return_counts=True)
+    return None if len(distinct) <= FEW or _codes(distinct, counts.astype(np.float64)) else values
+
+
+def _codes(distinct: Float64Array, counts: Float64Array) -> bool:
+    """Whether whole numbers look like names, such as those of stores: neighbors are no more alike than any two.
+
+    Of a quantity, such as age, neighboring values are about as common; of codes, one says nothing of the next.
+
+    Examples
+    --------
+    >>> ages, stores = 400 * np.exp(-(((np.arange(60.0) - 20) / 20) ** 2)), np.tile([90.0, 110.0, 100.0], 20)
+    >>> _codes(np.arange(60.0), ages), _codes(np.arange(60.0), stores), _codes(np.arange(60.0) / 2, stores)
+    (False, True, False)
+    """
+    if len(distinct) > MOST_CODES or (distinct != np.floor(distinct)).any():
+        return False
+    between = np.abs(counts[:, None] - counts).mean() * len(counts) / (len(counts) - 1)
+    return bool(np.abs(np.diff(counts)).mean() > UNLIKE * between)
 
 
 def frequent(columns: Sequence[KeyedColumn], rare: int) -> list[Found]:

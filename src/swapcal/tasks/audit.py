@@ -26,10 +26,18 @@ from swapcal.inputs import inside
 from swapcal.protocols import Elicitable, Hypotheses
 from swapcal.tables.batch import Batch, Coded, as_number, entries, taken, text
 from swapcal.tables.records import RereadableSource, opening, read
-from swapcal.tasks.columns import ClusterNumbers, Columns, RangeWarning, day_of, known_outcomes, raw_weights, times_of
+from swapcal.tasks.columns import (
+    ClusterNumbers,
+    Columns,
+    RangeWarning,
+    clusters_of,
+    known_outcomes,
+    raw_weights,
+    times_of,
+)
 from swapcal.tasks.config import TaskConfig, next_command
-from swapcal.tasks.evaluation import Binning, ContextColumns, Evaluation, binning
-from swapcal.tasks.result import Clusters, Costs, Counts, LossDifference, Range, Result, Section
+from swapcal.tasks.evaluation import TOLD, Binning, ContextColumns, Evaluation, binning, told_clusters
+from swapcal.tasks.result import Costs, Counts, LossDifference, Range, Result, Section
 from swapcal.tasks.survey import Survey
 from swapcal.text.sentences import discovery_sentences
 from swapcal.text.verdict import comparison_verdict, verdict, with_discovery
@@ -101,7 +109,12 @@ def _column(name: str, values: Sequence[Any]) -> DiscoveryColumn:
 
 
 def audit(
-    source: Any, question: TaskConfig, *, discover: bool = False, progress: Callable[[int], None] | None = None
+    source: Any,
+    question: TaskConfig,
+    *,
+    discover: bool = False,
+    brief: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> Result:
     """Whether the forecasts in a table can be trusted for everybody.
 
@@ -113,6 +126,8 @@ def audit(
         Which columns; `p` must be one of them.
     discover : bool
         Search all columns of the table for subgroups with bias that nobody listed, in a third pass.
+    brief : bool
+        Leave out what only pages show, which takes most of the time of a short table: curves and the level of chance.
     progress : callable, optional
         Called with the number of rows done after each batch.
 
@@ -130,13 +145,13 @@ def audit(
     >>> table = {"late": rng.random(4000) < 0.7 * score, "score": score}
     >>> result = audit(table, TaskConfig("late", "score"))
     >>> result.verdict.kind, result.verdict.headline
-    ('recalibrate', 'Recalibrate: forecasts are too high by 17 points on average.')
+    ('BIASED', 'Forecasts are too high by 17.0 points on average.')
     """
     if question.p is None:
         raise InvalidInput("an audit needs the column of forecasts: give p= (--p)")
     columns = None if discover else question.columns
     with _rereadable(source, columns) as passes:
-        return audited(passes, question, question.p, progress, discover=discover)
+        return audited(passes, question, question.p, progress, discover=discover, brief=brief)
 
 
 def _rereadable(source: Any, columns: Sequence[str] | None, n_passes: int = 2) -> RereadableSource:
@@ -150,6 +165,7 @@ def audited(
     progress: Callable[[int], None] | None = None,
     *,
     discover: bool = False,
+    brief: bool = False,
 ) -> Result:
     """As `audit`, of a source that stays open."""
     survey = surveyed(passes, question, p_column, progress)
@@ -157,7 +173,7 @@ def audited(
     values.warn_of_heaps()
     audience = ContextColumns.seen(question, lambda names: survey.sample())
     bins = _binning(question, values, survey, p_column)
-    clusters = clusters_of(question, survey)
+    clusters = clusters_of(question, lambda name: survey.sample()[name])
     column = audience.column(
         values.property,
         bins,
@@ -166,9 +182,11 @@ def audited(
         constant=_constant(values, survey),
         first=np.clip(survey.y, values.low, values.high),
         fine=fine_edges(np.clip(survey.p, *values.property.domain)),
+        means=TOLD,
         parts=USUAL if clusters is None else (*USUAL, "clusters"),
+        anytime=question.anytime,
     )
-    evaluation, counts = Evaluation({"before": {"": column}}, (), question.r, question.costs), Counts(0, 0)
+    evaluation, counts = Evaluation({"before": {"": column}}, (), question.r, question.costs, brief=brief), Counts(0, 0)
     for batch in passes.batches():
         counts = _add(batch, p_column, values, audience, evaluation, clusters, counts)
         if progress is not None:
@@ -177,10 +195,6 @@ def audited(
         weighed = "" if question.weight is None else f" and a weight above 0 in {question.weight!r}"
         both = f"both an outcome in {question.y!r} and a forecast in {p_column!r}{weighed}"
         raise DataError(f"{passes.name} has no row with {both}; check the columns")
-    if clusters is not None and clusters.returns > 0.01 * clusters.count:
-        again = f"{clusters.returns:,} of {clusters.count:,} clusters came again later, so intervals are too narrow"
-        unsorted = f"rows of {passes.name} are not sorted by {clusters.name!r}: {again}; sort the file by that column"
-        warnings.warn(unsorted, RangeWarning, stacklevel=2)
     section = evaluation.section(binning=bins.stated, history=evaluation.history())
     command = next_command(passes.name, question, "run") if os.path.isfile(passes.name) else None
     moved = {"outcomes_outside": values.n_outside, "forecasts_outside": values.n_forecasts_outside}
@@ -192,11 +206,11 @@ def audited(
         values.property,
         kind="audit",
         counts=replace(counts, scored=column.n_rounds, **moved),
-        verdict=verdict(section.before, wording=values.property.wording, r=question.r, command=command),
+        verdict=verdict(section.before, wording=values.property.wording, command=command),
         sections=(section,),
         range=Range(values.low, values.high, values.stated),
-        bands={column: tuple(edges) for column, edges in audience.groups.edges.items()},
-        clusters=None if clusters is None else Clusters(clusters.name, clusters.by_day, clusters.count),
+        bands={column: tuple(edges) for column, edges in audience.edges.items()},
+        clusters=told_clusters(clusters, column),
         costs=None if acted is None else Costs(lost(acted, str(question.costs))),
     )
     return _searched(result, passes, question, values) if discover else result
@@ -259,7 +273,7 @@ def surveyed(
 ) -> Survey:
     """The first pass: what settles range, bands and bins."""
     named = () if question.time is None else (question.time,)
-    survey = Survey(tuple(dict.fromkeys((*question.grouping().columns, *named))))
+    survey = Survey(tuple(dict.fromkeys((*question.group_columns, *named))))
     for batch in passes.batches():
         weights = None if question.weight is None else raw_weights(batch, question.weight)
         survey.add(batch, known_outcomes(question, batch), batch.numbers(p_column), weights)
@@ -279,16 +293,6 @@ def _constant(values: Columns, survey: Survey) -> float | None:
         return float(values.property.value(known))
     weights = survey.weights
     return float(root(values.property, weights[None, :], known[:, None])[0]) if weights.any() else None
-
-
-def clusters_of(question: TaskConfig, survey: Survey) -> ClusterNumbers | None:
-    """Which rows hang together: those of one value of a column, or of one day where a time is known."""
-    if question.cluster:
-        return ClusterNumbers(question.cluster, by_day=False)
-    if question.time is None or question.cluster == "":
-        return None
-    days = [day_of(value) for value in survey.sample()[question.time][:100]]
-    return ClusterNumbers(question.time, by_day=True) if days and None not in days else None
 
 
 def _binning(question: TaskConfig, values: Columns, survey: Survey, p_column: str) -> Binning:
@@ -338,7 +342,7 @@ def compare(
     >>> table = {"late": rng.random(4000) < score, "good": score, "bad": 0.5 + 0.3 * score}
     >>> found = compare(table, TaskConfig("late"), ["bad", "good"])
     >>> found.sections[1].difference.sure("all"), found.sections[1].verdict.kind
-    (-1, 'fine')
+    (-1, 'CALIBRATED')
     """
     if len(models) < 2 or len(set(models)) < len(models):
         raise InvalidInput(f"a comparison needs two columns of forecasts or more, each once; got {list(models)}")
@@ -381,7 +385,7 @@ def _differences(
     first, *others = targets
     survey = surveyed(passes, question, first, progress)
     audience = ContextColumns.seen(question, lambda names: survey.sample())
-    clusters = clusters_of(question, survey)
+    clusters = clusters_of(question, lambda name: survey.sample()[name])
     n = audience.groups.n
     sums = {model: Sums(n) for model in others}
     clustered = {} if clusters is None else {model: ClusterSums(n) for model in others}
@@ -444,26 +448,46 @@ def _difference(sums: GroupSums, names: tuple[str, ...]) -> LossDifference:
 # Columns of many files that add up: each file by itself, on all cores or on another machine, and then their sum.
 
 ENDING = ".audit"
-# A power of two: mid-points on [0, 1] are exact, and with outcomes 0 and 1 so is every sum.
 BINS = 64
 
+# Fine bins of forecasts, for AUC.
+N_EVEN = 2000
 # Bytes of tables that are read in this process: 4 MB take less time than the start of another one.
 _SMALL = 1 << 22
 
 
 def mergeable_column(
-    property: Elicitable, groups: Hypotheses | None, bins: Any, first: Float64Array | None = None
+    property: Elicitable,
+    groups: Hypotheses | None,
+    bins: Any,
+    first: Float64Array | None = None,
+    shown: Float64Array | None = None,
+    *,
+    clustered: bool = False,
+    **options: Any,
 ) -> Column:
-    """A column whose parts add up to that of all rows; forecasts are to be rounded as its audit does before they come.
+    """A column whose parts add up to that of all rows; forecasts are judged as they are.
 
     Parameters
     ----------
-    property, groups, bins
+    property, groups
         Of the audit.
+    bins : int, array or None
+        So many equal ranges of forecasts, or their edges, or each forecast by itself.
     first : array, optional
         Some outcomes, which settle the bins of outcomes together with the ends of the range; default evenly spread.
+    shown : array, optional
+        Edges of the bins of the pictures.
+    clustered : bool
+        Whether rows hang together.
+    options
+        What else `Column` takes.
     """
-    shown = binning(property, np.zeros(0), bins).shown if isinstance(bins, int) else 20
+    edges = np.linspace(*property.domain, bins + 1) if isinstance(bins, int) else bins
+    if shown is None:
+        shown = (
+            binning(property, np.zeros(0), bins).shown if isinstance(bins, int) else np.linspace(*property.domain, 21)
+        )
     ends = np.array([property.low, property.high])
     if first is None:
         outcomes = (
@@ -473,7 +497,10 @@ def mergeable_column(
         )
     else:
         outcomes = np.concatenate([first[~np.isnan(first)].clip(*ends), ends])
-    return Column(Audit(property, groups, bins=bins), label="the model", shown=shown, first=outcomes, parts=MERGED)
+    parts = tuple(part for part in MERGED if clustered or part != "clusters")
+    audit = Audit(property, groups, bins=edges)
+    fine = None if edges is None else np.linspace(*property.domain, N_EVEN + 1)[1:-1]
+    return Column(audit, label="the model", shown=shown, first=outcomes, fine=fine, parts=parts, **options)
 
 
 def merge_audits(
@@ -501,10 +528,11 @@ def merge_audits(
     Returns
     -------
     Column
-        With 64 bins of forecasts if the question names no number; counts are exact, in any order of the files.
+        Ranges of forecasts are those of the first rows of the first table, as for a run; counts are exact, in any order
+        of the files.
     """
-    if question.p is None or question.linear or question.weight:
-        raise InvalidInput("--merge adds up audits of --p over --groups, without --linear and --weight")
+    if question.p is None or question.linear or question.weight or question.hypotheses:
+        raise InvalidInput("--merge adds up audits of --p over --groups, without --linear, --class and --weight")
     if save is not None and not str(save).endswith(ENDING):
         raise InvalidInput(f"an audit is saved in a file that ends in {ENDING}; got {str(save)!r}")
     stored = [Column.load(name) for name in files if name.endswith(ENDING)]
@@ -539,7 +567,12 @@ def _settled(table: str, question: TaskConfig) -> Column:
         target = Columns(question, first, records.name).property
         groups = ContextColumns.fitted(question, first).groups
         known = np.concatenate([known_outcomes(question, batch) for batch in first])
-    return mergeable_column(target, groups, BINS if question.bins is None else question.bins, known)
+        p = np.concatenate([batch.numbers(str(question.p)) for batch in first])[: question.prefix]
+        clustered = clusters_of(question, lambda name: entries(first[0].column(name))) is not None
+    bins = binning(target, np.clip(p[~np.isnan(p)], *target.domain), question.bins)
+    return mergeable_column(
+        target, groups, bins.audit_bins, known, bins.shown, clustered=clustered, anytime=question.anytime
+    )
 
 
 def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
@@ -550,11 +583,15 @@ def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
     with read(table, columns=question.columns) as records:
         first, rest = opening(records, question.prefix, records.name)
         values = Columns(question, first, records.name)
+        together = (
+            None if column.clusters is None else clusters_of(question, lambda name: entries(first[0].column(name)))
+        )
         for batch in chain(first, rest):
             y, p = values.labels(batch), values.forecasts(batch, str(question.p))
             both = np.flatnonzero(~np.isnan(y) & ~np.isnan(p))
             x = {name: taken(batch[name], both) for name in groups.columns}
-            column.add(y[both], p[both], groups.rows(x, len(both)))
+            numbers = None if together is None else together.numbers(batch)[both]
+            column.add(y[both], p[both], groups.rows(x, len(both)), clusters=numbers)
     return column.to_bytes()
 
 
@@ -581,21 +618,22 @@ def merged_result(
         the same bins. A sentence says what a sum does not tell.
     """
     column, r = before if after is None else after, config.r
+    by_day = not config.cluster
     if column is None or not column.n_rounds:
         raise DataError(f"{source}: there is no row with both an outcome and a forecast; check the columns")
     sides = [
         None if each is None or not each.n_rounds else replace(each.summary(r), label=label)
         for each, label in ((before, "the model"), (after, "swapcal"))
     ]
-    target, n_bins = column.property, column.audit.bins if isinstance(column.audit.bins, int) else None
+    target = column.property
     stated = f"every one of the {len(column.audit.values):,} forecast values was judged by itself"
-    outcome = verdict(*sides, wording=target.wording, r=r)
+    outcome = verdict(*sides, wording=target.wording)
     left_out = [
         "This is a sum of audits: bias over time and rows without an outcome or a forecast are not in it, and what "
         "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
     ]
-    if n_bins is not None:
-        stated = binning(target, np.zeros(0), n_bins).stated
+    if column.slot_edges is not None:
+        stated = f"forecasts were taken together in {len(column.slot_edges) - 1} bins"
     edges = getattr(column.functions, "edges", {})
     return Result.of(
         config,
@@ -606,5 +644,6 @@ def merged_result(
         verdict=replace(outcome, sentences=(*outcome.sentences, "; ".join(left_out) + ".")),
         sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
         range=Range(target.low, target.high, "as the parts of the audit have it"),
+        clusters=told_clusters(ClusterNumbers(config.cluster or config.time or "", by_day=by_day), column),
         bands={name: tuple(cuts) for name, cuts in edges.items()},
     )

@@ -38,7 +38,7 @@ from swapcal.tasks.checkpoint import START_OVER, Checkpoint
 from swapcal.tasks.classes import ClassesTask
 from swapcal.tasks.columns import known_outcomes, wrong_row
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import ContextColumns
+from swapcal.tasks.evaluation import ContextColumns, binning
 from swapcal.tasks.interval import IntervalTask
 from swapcal.tasks.outputs import Output, open_output
 from swapcal.tasks.result import Result
@@ -106,6 +106,7 @@ class Part(NamedTuple):
     hints: Float64Array | None
     columns: dict[str, Coded | Float64Array]
     more: dict[str, Any]
+    clusters: IntArray | None = None
 
     @property
     def contexts(self) -> Any:
@@ -117,7 +118,8 @@ class Part(NamedTuple):
         columns = {name: taken(column, rows) for name, column in self.columns.items()}
         hints = None if self.hints is None else self.hints[rows]
         more = {name: each[rows] for name, each in self.more.items()}
-        return Part(Coded(self.keys.codes[rows], self.keys.values), self.y[rows], hints, columns, more)
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return Part(Coded(self.keys.codes[rows], self.keys.values), self.y[rows], hints, columns, more, clusters)
 
 
 class KeyModels(NamedTuple):
@@ -150,7 +152,16 @@ class KeyModels(NamedTuple):
             template, seed, plain = one.to_bytes().hex(), one.rules.seed, {}
             known = np.concatenate([known_outcomes(config, batch) for batch in first])
             groups = forecaster_for_key(one, "audit").hypotheses
-            column = mergeable_column(one.property, groups, BINS, known).to_bytes().hex()
+            found = None
+            if config.p is not None:
+                hints = np.concatenate([batch.numbers(config.p) for batch in first])[: config.prefix]
+                found = binning(one.property, np.clip(hints[~np.isnan(hints)], *one.property.domain), None)
+            edges, shown = (BINS, None) if found is None else (found.audit_bins, found.shown)
+            clustered = task.clusters is not None
+            made = mergeable_column(
+                one.property, groups, edges, known, shown, clustered=clustered, anytime=config.anytime
+            )
+            column = made.to_bytes().hex()
         elif isinstance(task, IntervalTask):
             plain |= {"coverage": task.model.coverage, "spread": task.model.spread}
             plain |= {"low": config.low, "high": config.high, "learn": config.learns}
@@ -160,7 +171,10 @@ class KeyModels(NamedTuple):
 
     def columns(self) -> list[Column]:
         """For one number, the columns of hints and of forecasts, without rows."""
-        return [Column.from_bytes(bytes.fromhex(self.column)) for _ in range(2)] if self.column else []
+        columns = [Column.from_bytes(bytes.fromhex(self.column)) for _ in range(2)] if self.column else []
+        for after in columns[1:]:
+            after.adaptive = True
+        return columns
 
     def forecaster(self) -> Forecaster | None:
         """For one number, the forecaster whose settings every key has."""
@@ -240,7 +254,7 @@ class KeyWorker:
                 p = p[~np.isnan(part.y) & ~np.isnan(p)]
                 if len(p):
                     groups = column.functions.rows(known.contexts, len(p))
-                    column.add(known.y, p, groups, weights=known.more.get("weights"))
+                    column.add(known.y, p, groups, weights=known.more.get("weights"), clusters=known.clusters)
         return out
 
     def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], float]:
@@ -649,7 +663,7 @@ class _Job:
         more = {**inputs.more, **self.task.more(batch, inputs)}
         more |= {} if inputs.weights is None else {"weights": inputs.weights}
         columns = {name: batch[name] for name in self.group_columns}
-        return Part(_keys(batch, self.task.config.by or ""), inputs.y, inputs.hints, columns, more)
+        return Part(_keys(batch, self.task.config.by or ""), inputs.y, inputs.hints, columns, more, inputs.clusters)
 
     def _commit(self, output: Output | None, *, last: bool = False) -> None:
         self.team.ask("commit", [self.kept.path is not None] * len(self.team))

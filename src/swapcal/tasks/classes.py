@@ -274,7 +274,7 @@ class ClassesTask(Task):
         return {"without_outcome": self.n_missing - strange, "of_no_class": strange, "rescaled": rescaled}
 
     def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
-        return class_verdict(sections, paired)
+        return class_verdict(sections, paired, self.evaluation.n_changed)
 
     def _guarantee(self) -> Guarantee | None:
         return None if self.config.by else Guarantee(self.model.guarantee(DELTA)[-1])
@@ -315,6 +315,7 @@ class ClassesEvaluation(Evaluation):
         *each_class, likeliest = binnings
 
         def columns(label: str) -> dict[str, Column]:
+            options["adaptive"] = label != "the model"
             top = audience.column(Probability(), likeliest, label, likeliest.shown, means=_MEANS, **options)
             each = [audience.column(Probability(), bins, label, bins.shown, **options) for bins in each_class]
             return {TOP: top, **{f"class{k}": column for k, column in enumerate(each)}}
@@ -331,10 +332,10 @@ class ClassesEvaluation(Evaluation):
         came[np.arange(len(labels)), labels] = 1.0
         for k in range(came.shape[1]):
             column = columns[f"class{k}"]
-            column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows.groups, weights=weights)
+            column.add(came[:, k], np.clip(probabilities[:, k], 0.0, 1.0), rows.groups, weights=weights, **more)
         right = (labels == top).astype(np.float64)
         probability = probabilities[np.arange(len(labels)), labels]
         losses = ((probabilities - came) ** 2).sum(axis=1), -np.log(np.maximum(probability, _TINY))
         numbers = (right, sure, *losses)
-        columns[TOP].add(right, np.clip(sure, 0.0, 1.0), rows.groups, weights=weights, numbers=numbers)
+        columns[TOP].add(right, np.clip(sure, 0.0, 1.0), rows.groups, weights=weights, numbers=numbers, **more)
         return losses

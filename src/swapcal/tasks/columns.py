@@ -5,6 +5,7 @@ intervals; `ClassColumns` probabilities of classes. What all of them have is in 
 """
 
 import datetime
+import hashlib
 import math
 import re
 import warnings
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from swapcal.errors import AtomsWarning, DataError
 from swapcal.inputs import other_units
+from swapcal.properties import Probability
 from swapcal.protocols import Elicitable
 from swapcal.tables.batch import Batch, Coded, by_value, entries, spelled, text
 from swapcal.tasks.config import TaskConfig, parse_delay
@@ -56,7 +58,7 @@ def times_of(batch: Batch, name: str) -> Callable[[int], str | None]:
 
 
 class ClusterNumbers:
-    """Numbers of clusters, which count up where the column's value (or its day) changes from one row to the next.
+    """Which cluster each row belongs to: the column's value or, of times, its day, as a number that is always the same.
 
     Parameters
     ----------
@@ -68,28 +70,34 @@ class ClusterNumbers:
 
     def __init__(self, name: str, *, by_day: bool) -> None:
         self.name, self.by_day = name, by_day
-        self.count = 0
-        self._last: Any = None
-        self._seen: set[Any] = set()
-        # Clusters that came again after another one: rows are not sorted by cluster, and intervals are too narrow.
-        self.returns = 0
 
     def numbers(self, batch: Batch) -> IntArray:
-        """The number of the cluster of each row."""
+        """The number of each row's cluster, a hash of its text; rows without a value are one cluster."""
         column = by_value(batch.column(self.name))
-        keys = [day_of(value) or str(value) if self.by_day else value for value in column.values]
-        places: dict[Any, int] = {}
-        table = np.array([*(places.setdefault(key, len(places)) for key in keys), -1], dtype=np.int64)
-        codes, values = table[column.codes], [*places, None]
-        change = np.diff(codes, prepend=codes[:1]) != 0
-        change[0] = self.count == 0 or values[codes[0]] != self._last
-        for at in np.flatnonzero(change).tolist():
-            key = values[codes[at]]
-            self.returns += key in self._seen
-            self._seen.add(key)
-        numbers: IntArray = self.count + np.cumsum(change)
-        self.count, self._last = int(numbers[-1]), values[codes[-1]]
+        texts = [day_of(value) or str(value) if self.by_day else text(value) for value in column.values]
+        numbers: IntArray = np.array([*map(_hashed, texts), _hashed(None)], dtype=np.int64)[column.codes]
         return numbers
+
+
+def _hashed(value: str | None) -> int:
+    return int.from_bytes(hashlib.blake2b(repr(value).encode(), digest_size=8).digest(), "big") >> 12
+
+
+# Times that are looked at to see whether they begin with days.
+_LOOKED = 100
+
+
+def clusters_of(config: TaskConfig, values: Callable[[str], Sequence[Any]]) -> ClusterNumbers | None:
+    """Which rows hang together: those of one value of a column, or of one day where a time is known.
+
+    `values` gives the first entries of a column.
+    """
+    if config.cluster:
+        return ClusterNumbers(config.cluster, by_day=False)
+    if config.time is None or config.cluster == "":
+        return None
+    days = [day_of(value) for value in values(config.time)[:_LOOKED]]
+    return ClusterNumbers(config.time, by_day=True) if days and None not in days else None
 
 
 def read_moments(batch: Batch, name: str) -> Float64Array:
@@ -149,7 +157,7 @@ class ColumnReader:
     """
 
     # What becomes of outcomes and forecasts outside the range.
-    outside: ClassVar[str] = "its loss is that of the number as it is, and its bias that of the nearest end"
+    outside: ClassVar[str] = "its loss and its bias are those of the number as it is"
 
     def __init__(self, config: TaskConfig, source: str, first: Sequence["Batch"] = ()) -> None:
         self.config, self.source = config, source
@@ -338,8 +346,11 @@ class Columns(ColumnReader):
         if not seen.n:
             empty = f"column {asked.y!r} has no outcome in {rows} of {self.source}"
             raise DataError(f"{empty}; give low= and high= (--low, --high), or another column")
-        if asked.low is None and asked.high is None and seen.binary:
-            return 0.0, 1.0, f"all outcomes in {rows} are 0 or 1"
+        if asked.low is None and asked.high is None:
+            if seen.binary:
+                return 0.0, 1.0, f"all outcomes in {rows} are 0 or 1"
+            if asked.property.strip().lower() in Probability.names and seen.least >= 0.0 and seen.most <= 1.0:
+                return 0.0, 1.0, f"shares between 0 and 1 in {rows}"
         low = seen.least if asked.low is None else asked.low
         high = seen.most if asked.high is None else asked.high
         if not low < high:

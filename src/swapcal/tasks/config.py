@@ -12,6 +12,8 @@ import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import reduce
+from operator import or_
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
@@ -19,7 +21,6 @@ from swapcal.errors import InvalidInput
 
 if TYPE_CHECKING:
     from swapcal.forecaster import Forecaster
-    from swapcal.hypotheses.groups import Groups
     from swapcal.protocols import Elicitable, Hypotheses
 
 MOST_BINS, MOST_LEVELS = 100_000, 10_000
@@ -40,8 +41,8 @@ class TaskConfig:
         Column of outcomes; rows without one are forecast but not scored.
     p : str or sequence of str, optional
         Column of a model's forecasts, or those of its intervals or classes.
-    groups : sequence
-        For whom: what `Groups` takes. Column names, tuples of names for intersections, comparisons "age >= 60".
+    groups : str or sequence
+        For whom: what `Groups` takes. "sex,race,sex*race,age >= 60", or a list of such.
     property : str or Elicitable
         Also a property object, whose own range then holds.
     low, high : float, optional
@@ -58,7 +59,7 @@ class TaskConfig:
     later : bool
         For runs with a state file: outcomes that are blank come later, and are learned from when they are there.
     bins : int, optional
-        Of an audit: round forecasts to the mid-points of so many equal bins. Of a run: values to forecast.
+        Of an audit: take forecasts together in so many equal bins. Of a run: values to forecast.
     by : str, optional
         Column of keys; a row without one is an error.
     cluster : str, optional
@@ -73,7 +74,7 @@ class TaskConfig:
 
     Examples
     --------
-    >>> TaskConfig("income", "score", parse_groups("sex,race,sex*race")).columns
+    >>> TaskConfig("income", "score", "sex,race,sex*race").columns
     ('income', 'score', 'sex', 'race')
     >>> TaskConfig("size", interval=0.9, costs="1:5")
     Traceback (most recent call last):
@@ -92,6 +93,10 @@ class TaskConfig:
         "Columns of --groups whose numbers are names (stores, postcodes): no bands of them.", ()
     )
     linear: Sequence[str] = option("Columns of numbers: all linear functions of them; with --learn, features.", ())
+    hypotheses: str | None = option(
+        "Whom instead of --groups: 'trees(age,income,depth=2,bins=8)' are all boxes of these columns.",
+        flags=("--class",),
+    )
     property: "str | Elicitable" = option("", "mean")  # noqa: RUF009
     interval: float | None = option("Intervals that cover this share of outcomes, such as 0.9, in every group.")
     classes: bool = option("The outcome names a class: probabilities of all classes.", False)
@@ -111,6 +116,7 @@ class TaskConfig:
     )
     later: bool = option("Blank outcomes come later: learn them when the file has them; with --state.", False)
     id: str | None = option("Column by which --outcomes names the rows; blank outcomes come later then.")
+    corrections: bool = option("Of a row that --outcomes has several times the last outcome counts.", False)
     seed: int | None = option("Of the draws between two neighboring forecasts; else drawn, and printed.", min=0)
     trust: float | None = option("How clean a hint must be to be kept: 0 to 1.", min=0.0)
     levels: int = option("Level sets of the hint that join the groups.", 10, min=0)
@@ -121,8 +127,11 @@ class TaskConfig:
     r: float = option("Power of the error, 1 or more.", 2.0)
     costs: str | None = option("What a false alarm and a missed event cost who acts on the forecasts, as 1:5.")
     limit: int = option("Largest number of groups.", 2_500, min=1)
+    anytime: bool = option("Intervals that hold at any time, for a file that grows and is looked at again.", False)
     by: str | None = option("Column of keys: one forecaster for each, on all cores. A page: --report.")
-    cluster: str | None = option("Column by which rows hang together (a day, a person), sorted by it; '' for none.")
+    cluster: str | None = option(
+        "Column by which rows hang together (a day, a person); else the day of --time; '' for none."
+    )
     prefix: int = option("Rows at the start that settle range and groups.", 10_000, min=1)
     max_pending: int | None = option("Rows that can wait for their outcomes.", min=1)
     protect: str = option(
@@ -130,17 +139,24 @@ class TaskConfig:
         "coverage beyond chance (calibration), or all of it (nothing).",
         "loss",
     )
+    against: Sequence[str] | None = option(
+        "Also compare with these: refit, isotonic, platt, or platt:COLUMN for one fit a segment; else the refit, up to "
+        "200,000 rows. none: nothing."
+    )
     budget: float | None = option(
         "Share of the model's loss that corrections may cost; 0.002, or 0.01 with --protect calibration.", min=0.0
     )
 
     def __post_init__(self) -> None:
         from swapcal.inputs import column_names, short_repr
+        from swapcal.tables.grouping import listed_groups
 
         self._check_kinds()
         changed: dict[str, Any] = {name: column_names(getattr(self, name), name) for name in ("linear", "categories")}
+        if self.against is not None:
+            changed["against"] = column_names(self.against, "against")
         if not isinstance(self.groups, Mapping):
-            changed["groups"] = column_names(self.groups, "groups")
+            changed["groups"] = listed_groups(self.groups)
         if self.p is not None and not isinstance(self.p, str):
             if not isinstance(self.p, Sequence) or not all(isinstance(name, str) for name in self.p):
                 raise InvalidInput(f"p must be the name of a column, or names; got {short_repr(self.p)}")
@@ -159,14 +175,21 @@ class TaskConfig:
         >>> TaskConfig.from_mapping({"y": "late", "groups": "sex,sex*race", "interval": 0.9, "p": "lo,hi"}).groups
         ('sex', ('sex', 'race'))
         """
+        from swapcal.tables.grouping import parse_columns, parse_groups
+
         names = {each.name for each in fields(cls)}
         values = {name.replace("-", "_"): value for name, value in options.items()}
-        values |= {"p": values.pop("hint")} if "hint" in values else {}
+        values |= {own: values.pop(name) for name, own in (("hint", "p"), ("class", "hypotheses")) if name in values}
         if unknown := [name for name in values if name not in names]:
             raise InvalidInput(f"there is no setting {unknown[0]!r}; there are {', '.join(sorted(names))}")
         if not values.get("y"):
             raise InvalidInput("the column of outcomes is missing: give y= (--y)")
-        for name, parse in (("groups", parse_groups), ("linear", parse_columns), ("categories", parse_columns)):
+        for name, parse in (
+            ("groups", parse_groups),
+            ("linear", parse_columns),
+            ("categories", parse_columns),
+            ("against", parse_columns),
+        ):
             if isinstance(values.get(name), str):
                 values[name] = parse(values[name])
             elif isinstance(values.get(name), list):
@@ -190,7 +213,7 @@ class TaskConfig:
         """Whether a model learns between hint and engine."""
         if self.learn is not None:
             return self.learn
-        return self.task != "scalar" or (bool(self.groups) and self.by is None)
+        return self.task != "scalar" or (bool(self.groups or self.hypotheses) and self.by is None)
 
     @builtins.property
     def timed(self) -> bool:
@@ -209,8 +232,9 @@ class TaskConfig:
         if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
             return None
         model = [name.split("=", 1)[-1].strip() if self.classes else name for name in self.model]
-        named = [self.y, *model, self.weight, self.time, self.known, self.cluster or None, self.id, self.by]
-        used = [*named, *self.grouping().columns, *self.linear]
+        segments = [column or None for _, column in parse_against(self.against or ()).values()]
+        named = [self.y, *model, *segments, self.weight, self.time, self.known, self.cluster or None, self.id, self.by]
+        used = [*named, *self.group_columns, *self.linear]
         return tuple(dict.fromkeys(name for name in used if name is not None))
 
     def _check_kinds(self) -> None:
@@ -239,6 +263,7 @@ class TaskConfig:
         from swapcal.decisions import Decisions
         from swapcal.inputs import level, number, one_of, role, short_repr
         from swapcal.properties import from_text
+        from swapcal.tables.grouping import parse_class
 
         if not all(isinstance(name, str) for name in self.linear):
             raise InvalidInput(f"linear must be names of columns of numbers; got {short_repr(self.linear)}")
@@ -256,6 +281,15 @@ class TaskConfig:
                 names = "--p names a forecast, or lower,upper, or lower,forecast,upper"
                 raise InvalidInput(f"with --interval, {names}; got {', '.join(self.model)}")
         self.grouping()
+        parse_against(self.against or ())
+        if (
+            self.hypotheses is not None
+            and self.groups
+            and all(kind != "groups" or names is not None for kind, names, _ in parse_class(self.hypotheses))
+        ):
+            raise InvalidInput("--class leaves --groups out: write --class 'groups|trees(...)' to have both")
+        if self.hypotheses is not None and self.by is not None:
+            raise InvalidInput("--by goes without --class: a key has groups")
         if self.costs is not None:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
@@ -271,6 +305,8 @@ class TaskConfig:
             number(self.budget, "budget", 0.0, 1.0)
         if self.order == "forecast" and not self.timed:
             raise InvalidInput("--order forecast is about late outcomes: add --known or --delay")
+        if self.corrections and self.id is None:
+            raise InvalidInput("--corrections is about a second file of outcomes: add --id and --outcomes")
         if self.delay is not None and parse_delay(self.delay)[1] and self.time is None:
             raise InvalidInput(f"a delay of {self.delay} needs the column of the rows' times: add --time COLUMN")
         if self.task == "scalar" and self.groups and self.linear and self.learn is False:
@@ -281,11 +317,37 @@ class TaskConfig:
         value = getattr(self, name)
         return value is not None and value is not False and value != () and value != _DEFAULTS[name]
 
-    def grouping(self, rare: int = 1) -> "Groups":
-        """The groups that are asked about, which have seen nothing yet."""
-        from swapcal.hypotheses.groups import Groups
+    def grouping(self, rare: int = 1, absent: str = "error") -> Any:
+        """The groups that are asked about, or another class of functions; it has seen nothing yet."""
+        parts = self._classes(rare, absent)
+        if len(parts) > 1 and not all(hasattr(part, "__or__") for part in parts):
+            raise InvalidInput(
+                f"these classes cannot stand side by side: --class {self.hypotheses!r}; give one of them"
+            )
+        return reduce(or_, parts)
 
-        return Groups(self.groups, limit=self.limit, rare=rare, categories=self.categories)
+    @builtins.property
+    def group_columns(self) -> tuple[str, ...]:
+        """The columns that it is made from."""
+        return tuple(dict.fromkeys(name for each in self._classes() for name in each.columns))
+
+    def _classes(self, rare: int = 1, absent: str = "error") -> list[Any]:
+        from swapcal.hypotheses.groups import Groups
+        from swapcal.hypotheses.trees import Trees
+        from swapcal.tables.grouping import parse_class, parse_columns, parse_groups
+
+        made: list[Any] = []
+        for kind, names, numbers in parse_class("groups" if self.hypotheses is None else self.hypotheses):
+            if kind == "groups":
+                groups = self.groups if names is None else parse_groups(names)
+                more: dict[str, Any] = {"limit": self.limit, "rare": rare, "absent": absent}
+                made.append(Groups(groups, categories=self.categories, **more))
+            else:
+                columns = parse_columns(names or "")
+                categories = tuple(name for name in self.categories if name in columns)
+                settings: dict[str, Any] = {**numbers, "categories": categories}
+                made.append(Trees(columns, **settings))
+        return made
 
     def property_on(self, low: float, high: float) -> "Elicitable":
         """The property that is asked about, for outcomes in [low, high]."""
@@ -330,7 +392,19 @@ class TaskConfig:
             "learn": self.learns,
             "later": self.later or None,
         }
-        rare = ("interval", "classes", "by", "max_pending", "order", "protect", "budget")
+        rare = (
+            "interval",
+            "classes",
+            "by",
+            "anytime",
+            "cluster",
+            "max_pending",
+            "order",
+            "protect",
+            "budget",
+            "against",
+            "corrections",
+        )
         return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
 
     @classmethod
@@ -374,6 +448,7 @@ _NUMBER = {
     "protect": "it is about one number beside the model's own",
     "budget": "it is about one number beside the model's own",
     "r": "its errors are of the power 2",
+    "against": "it is about one number beside the model's own",
 }
 _STREAM = "it would be of one stream, and keys have one each"
 # Every pair of options that is refused; `check` says the sentence of the first that was given.
@@ -383,7 +458,8 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict("classes", "low", "classes have no range"),
     Conflict("classes", "high", "classes have no range"),
     *(Conflict(task, name, sentence) for task in ("interval", "classes") for name, sentence in _NUMBER.items()),
-    *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "id", "later")),
+    *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "id", "later", "against")),
+    Conflict("later", "against", "it keeps the rows of one run, and outcomes that come later are of several"),
     Conflict("by", "linear", "a few rows of each key give no scales; cut the columns into bands, as --groups does"),
 )
 
@@ -406,7 +482,6 @@ def read_toml(path: str | PathLike[str] | None) -> dict[str, Any]:
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)?\s*", re.ASCII)
-_SEPARATORS = {sign: re.compile(rf"{re.escape(sign)}(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)") for sign in (",", "*")}
 
 
 def parse_delay(text: str) -> tuple[float, bool]:
@@ -426,42 +501,25 @@ def parse_delay(text: str) -> tuple[float, bool]:
     return number * (1.0 if unit is None else _UNITS[unit]), unit is not None
 
 
-def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
-    """Groups as the command line has them: "sex,race,sex*race,age >= 60"; within quotes stands one name or text.
+AGAINST = ("refit", "isotonic", "platt")
+
+
+def parse_against(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Of each name, the method and its column of segments, empty where there is one fit for all rows.
 
     Examples
     --------
-    >>> parse_groups("sex, sex*race, city == 'Paris, TX'")
-    ('sex', ('sex', 'race'), "city == 'Paris, TX'")
-    >>> parse_groups('"a,b", "age >= 60"*sex, "a*b" > 1')
-    (('a,b',), ('age >= 60', 'sex'), '"a*b" > 1')
+    >>> parse_against(("refit", "platt:channel")), parse_against(("none",))
+    ({'refit': ('refit', ''), 'platt:channel': ('platt', 'channel')}, {})
     """
-    from swapcal.tables.grouping import unquoted
-
-    groups: list[str | tuple[str, ...]] = []
-    for item in _SEPARATORS[","].split(text):
-        parts = tuple(part.strip() for part in _SEPARATORS["*"].split(item))
-        if not all(parts):
-            raise InvalidInput(f"groups must be column names such as sex,race,sex*race; got {text!r}")
-        if parts == ("all",):
-            way = "leave it out, or put a column of that name in double quotes: --groups '\"all\"'"
-            raise InvalidInput(f"the group all, everybody, is always there; {way}")
-        # A tuple of names is taken by the letter, so that a quoted name is never read as a comparison.
-        groups.append(parts[0] if len(parts) == 1 and unquoted(parts[0]) == parts[0] else tuple(map(unquoted, parts)))
-    return tuple(groups)
-
-
-def parse_columns(text: str) -> tuple[str, ...]:
-    """Names of columns between commas; one that holds a comma is put in quotes.
-
-    Examples
-    --------
-    >>> parse_columns("age, 'income, net'")
-    ('age', 'income, net')
-    """
-    from swapcal.tables.grouping import unquoted
-
-    return tuple(unquoted(name.strip()) for name in _SEPARATORS[","].split(text))
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidInput(f"against must be names such as refit or platt:COLUMN; got {names!r}")
+    methods = {name: (name.partition(":")[0], name.partition(":")[2]) for name in names if name != "none"}
+    for name, (method, _) in methods.items():
+        if method not in AGAINST:
+            known = ", ".join(AGAINST)
+            raise InvalidInput(f"--against takes {known}, by segment as platt:COLUMN, or none; got {name!r}")
+    return methods
 
 
 def _parts(group: Any) -> tuple[Any, ...]:

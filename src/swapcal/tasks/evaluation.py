@@ -13,15 +13,14 @@ from swapcal.audits.scores import ErrorHistory, Paired, PairedLosses
 from swapcal.audits.summary import ColumnSummary
 from swapcal.audits.sums import Times
 from swapcal.decisions import Decisions
-from swapcal.hypotheses import Groups
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.inputs import inside
 from swapcal.protocols import Elicitable, Rows
 from swapcal.sparse import sliced, stacked, taken
 from swapcal.state import joined, take_over
-from swapcal.tasks.columns import head_columns
+from swapcal.tasks.columns import ClusterNumbers, head_columns
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.result import History, Section
+from swapcal.tasks.result import Clusters, History, Section
 from swapcal.typing import Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -48,17 +47,17 @@ class Binning(NamedTuple):
 def binning(property: Elicitable, p: Float64Array, n_bins: int | None, distinct: Float64Array | None = None) -> Binning:
     """How to bin a column of forecasts of which `p` is a sample, and `distinct` are all values, if that is known.
 
-    With `n_bins`: forecasts are rounded to the mid-points of that many equal bins of the domain. Otherwise, if `p` has
-    at most 200 different values, each is a bin of its own, and a value that comes up later joins the nearest. Else
-    there are about 48 bins: 20 of the pictures, cut further at quantiles of `p` so that dense parts get more. In these
-    two cases each forecast is judged at its own value: nothing is rounded.
+    With `n_bins`: in that many equal bins of the domain. Otherwise, if `p` has at most 200 different values, each is a
+    bin of its own, and a value that comes up later joins the nearest. Else there are about 48 bins: 20 of the pictures,
+    cut further at quantiles of `p` so that dense parts get more. Each forecast is judged at its own value: nothing is
+    rounded.
     """
     low, high = property.domain
     even = np.linspace(low, high, N_SHOWN + 1)
     if n_bins is not None:
         edges = np.linspace(low, high, n_bins + 1)
-        stated = f"forecasts were rounded to the mid-points of {n_bins} equal bins of [{low:g}, {high:g}]"
-        return Binning(n_bins, _snapped(even, edges), stated)
+        stated = f"forecasts were taken together in {n_bins} equal bins of [{low:g}, {high:g}]"
+        return Binning(edges, _snapped(even, edges), stated)
     distinct = np.unique(p if distinct is None else distinct)
     shown = even if _balanced(p, even) or len(distinct) < 2 else _quantile_edges(p, N_SHOWN, low, high)
     if len(distinct) <= MOST_BIN_VALUES:
@@ -135,9 +134,16 @@ class ContextRows(NamedTuple):
 class ContextColumns:
     """The groups of a question, "all" first, and beside them its linear class, if there is one."""
 
-    def __init__(self, groups: Groups, numeric: Numeric | None = None) -> None:
+    def __init__(self, groups: Any, numeric: Numeric | None = None) -> None:
         self.groups = groups
         self.numeric = numeric
+        # What else every column keeps: which parts, and whether its intervals hold at any time.
+        self.options: dict[str, Any] = {}
+
+    @property
+    def edges(self) -> dict[str, tuple[float, ...]]:
+        """The inner edges of bands and bins, by column."""
+        return {name: cut for one in getattr(self.groups, "parts", (self.groups,)) for name, cut in one.edges.items()}
 
     @classmethod
     def fitted(cls, question: TaskConfig, batches: Sequence["Batch"]) -> "ContextColumns":
@@ -148,18 +154,22 @@ class ContextColumns:
     def seen(cls, question: TaskConfig, columns: Callable[[tuple[str, ...]], Mapping[str, Any]]) -> "ContextColumns":
         """Those whom a question asks about, as far as a sample of the columns that groups are made from shows them."""
         groups = question.grouping()
-        groups.fit(columns(groups.columns))
+        groups.fit(columns(question.group_columns))
         return cls(groups, Numeric(list(question.linear)) if question.linear else None)
 
     @classmethod
     def resumed(cls, question: TaskConfig, spec: Mapping[str, Any]) -> "ContextColumns":
         """Those of a question, with all that `spec` had seen."""
-        groups = replace(question, limit=int(spec["groups"]["limit"])).grouping().resumed(spec["groups"])
+        if question.hypotheses is None:
+            question = replace(question, limit=int(spec["groups"]["limit"]))
+        groups = question.grouping().resumed(spec["groups"])
         numeric = Numeric(list(question.linear)).resumed(spec["numeric"]) if question.linear else None
         return cls(groups, numeric)
 
     def with_room(self, question: TaskConfig) -> "ContextColumns":
         """The same with room for values that first come up late: as many groups again as there are, and `ROOM`."""
+        if question.hypotheses is not None:
+            return self
         return self.limited(question, min(question.limit, 2 * (len(self.groups.names) - 1) + ROOM))
 
     def limited(self, question: TaskConfig, limit: int) -> "ContextColumns":
@@ -189,11 +199,16 @@ class ContextColumns:
         if self.numeric is not None:
             names = ("constant", *self.numeric.columns)
             linear = Audit(property, self.numeric, bins=bins, names=names)
-        return Column(Audit(property, self.groups, bins=bins), linear, label=label, shown=shown, **options)
+        return Column(
+            Audit(property, self.groups, bins=bins), linear, label=label, shown=shown, **self.options, **options
+        )
 
 
 # --------
 # Before and after.
+
+# Means that are kept of each group: `Evaluation.score` says of what.
+TOLD = ("predicted", "observed")
 
 # The guarantee holds with probability 1 - DELTA.
 DELTA = 0.05
@@ -215,17 +230,25 @@ class Evaluation:
         Power of the error.
     costs : str, optional
         Of those who act on the forecasts, as `Decisions.parsed` takes them.
+    brief : bool
+        Leave out of summaries what no verdict needs.
     """
 
     def __init__(
-        self, sides: Mapping[str, Mapping[str, Column]], losses: Sequence[str], r: float = 2.0, costs: str | None = None
+        self,
+        sides: Mapping[str, Mapping[str, Column]],
+        losses: Sequence[str],
+        r: float = 2.0,
+        costs: str | None = None,
+        *,
+        brief: bool = False,
     ) -> None:
-        self.sides, self.r = sides, r
+        self.sides, self.r, self.brief = sides, r, brief
         self.losses = {name: PairedLosses() for name in losses}
         self.acted = {} if costs is None else {which: Decisions.parsed(costs) for which in sides}
         self._history = ErrorHistory()
-        # Rows with an outcome and without a forecast of swapcal.
-        self.n_early = 0
+        # Rows with an outcome and without a forecast of swapcal; rows whose forecast is not the model's own.
+        self.n_early = self.n_changed = 0
 
     @property
     def leading(self) -> Column:
@@ -242,7 +265,8 @@ class Evaluation:
         **more: Any,
     ) -> tuple[Float64Array, ...]:
         """Add rows to the columns of a side, nothing missing; their losses."""
-        return (columns[""].add(y, p, *rows, weights, **more),)
+        column = columns[""]
+        return (column.add(y, p, *rows, weights, numbers=(p, y) if column.means is not None else (), **more),)
 
     def add(
         self,
@@ -274,6 +298,8 @@ class Evaluation:
         for which in shown if self.acted else ():
             self.acted[which].update_many(*inside(self.leading.property, y[both], shown[which][both]), w)
         if len(shown) == 2:
+            differs = shown["before"][both] != shown["after"][both]
+            self.n_changed += int(np.count_nonzero(differs if differs.ndim == 1 else differs.any(axis=1)))
             for k, pairs in enumerate(self.losses.values()):
                 model, ours = (losses[which][k][both[there[which]]] for which in ("before", "after"))
                 pairs.add(model, ours, w)
@@ -285,7 +311,7 @@ class Evaluation:
 
     def summary(self, column: Column) -> ColumnSummary:
         """All that is shown of a column."""
-        return column.summary(self.r)
+        return column.summary(self.r, brief=self.brief)
 
     def section(self, name: str = "", title: str = "", **more: Any) -> Section:
         """What is told of the columns of this name."""
@@ -336,6 +362,13 @@ class Evaluation:
         losses = {f"losses.{name}": losses for name, losses in self.losses.items()}
         acted = {f"acted.{which}": decisions for which, decisions in self.acted.items()}
         return {**columns, **losses, **acted, "history": self._history}
+
+
+def told_clusters(numbers: ClusterNumbers | None, column: Column) -> Clusters | None:
+    """Which rows were taken together, and how many such clusters there were."""
+    if numbers is None or column.clusters is None:
+        return None
+    return Clusters(numbers.name, numbers.by_day, column.clusters.count)
 
 
 def missing(forecasts: Float64Array) -> npt.NDArray[np.bool_]:

@@ -160,10 +160,11 @@ class IntervalTask(Task):
         return {"without_interval": self.evaluation.n_early, **moved}
 
     def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
-        return interval_verdict(sections[0], self._wording, paired.get(SCORE))
+        return interval_verdict(sections[0], self._wording, paired.get(SCORE), self.evaluation.n_changed)
 
     def _guarantee(self) -> Guarantee | None:
-        return None if self.config.by else Guarantee(self.model.miscoverage(DELTA))
+        """Of the rows that count here: those with an infinite end, which cover as promised, are left out."""
+        return None if self.config.by else Guarantee(self.model.miscoverage(DELTA) + self.evaluation.n_early)
 
     @property
     def _wording(self) -> Wording:
@@ -214,7 +215,7 @@ class IntervalEvaluation(Evaluation):
         scores = interval_score(y, lower, upper, self.coverage)
         shown = np.where((lower <= y) & (y <= upper), _INSIDE, _OUTSIDE)
         edges, numbers = np.full(len(y), _EDGE), (upper - lower, scores)
-        columns[""].add(shown, edges, rows.groups, weights=weights, numbers=numbers)
+        columns[""].add(shown, edges, rows.groups, weights=weights, numbers=numbers, **more)
         return (scores,)
 
     def summary(self, column: Column) -> ColumnSummary:

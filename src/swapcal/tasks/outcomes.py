@@ -193,8 +193,8 @@ _SHOWN = 3
 class OutcomeTable:
     """Outcomes by the names of their rows, in the order in which the file has them.
 
-    An outcome that is blank is none. A name that comes twice is refused where the outcomes differ, and so is one that
-    several rows of the input have: nobody could say which of them is meant.
+    An outcome that is blank is none. A name that comes twice is refused where the outcomes differ, unless the last one
+    counts (`config.corrections`). So is one that several rows of the input have: nobody could say which is meant.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class OutcomeTable:
 
     def __init__(self, source: Any, config: TaskConfig, reader: ColumnReader) -> None:
         assert config.id is not None
-        self._id = config.id
+        self._id, self._corrections = config.id, config.corrections
         self._outcomes: dict[str, float] = {}
         self._rows: dict[str, int] = {}
         with read(source, columns=[config.id, config.y]) as records:
@@ -222,10 +222,14 @@ class OutcomeTable:
                 continue
             if name is None:
                 raise DataError(f"row {batch.first + at + 1} of {self.name} has an outcome and nothing in {self._id!r}")
+            if self._corrections:
+                self._outcomes.pop(name, None)
             if self._outcomes.setdefault(name, y) != y:
                 outcomes = f"{self._outcomes[name]:g}, and {y:g} in row {batch.first + at + 1}"
                 twice = f"{self.name} has {name!r} twice in column {self._id!r}"
-                raise DataError(f"{twice}, with different outcomes: {outcomes}; leave the right one")
+                raise DataError(
+                    f"{twice}, with different outcomes: {outcomes}; leave the right one (--corrections: the last)"
+                )
 
     def found(self, batch: Batch) -> tuple[IntArray, Float64Array]:
         """The rows of a batch whose outcome is in the file, and the outcomes."""

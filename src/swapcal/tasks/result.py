@@ -1,13 +1,14 @@
 """What an audit, a run or a comparison comes to: plain data, from which the terminal, the page and JSON are made."""
 
 import builtins
+import html
 import json
 import math
 import platform
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -20,11 +21,14 @@ from swapcal.audits.scores import Paired
 from swapcal.audits.summary import ColumnSummary
 from swapcal.engine.lateness import Lateness
 from swapcal.errors import DataError, InvalidInput, StateFileError
+from swapcal.inputs import one_of
 from swapcal.properties.base import Wording
 from swapcal.protocols import Elicitable
+from swapcal.tables.sources import frame_of
 from swapcal.tasks.config import TaskConfig
 from swapcal.text.numbers import counted, group_name, number
 from swapcal.text.sentences import since_text
+from swapcal.text.summary import summary
 from swapcal.text.verdict import Verdict, per_round
 from swapcal.typing import Float64Array
 from swapcal.version import __version__
@@ -155,7 +159,7 @@ class Section:
         return next(iter(self.columns.values()))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
     """Everything that is told of an audit ("audit"), a run ("run") or of several models ("comparison").
 
@@ -189,7 +193,19 @@ class Result:
     paired: dict[str, Paired] = field(default_factory=dict)
     costs: Costs | None = None
     discovery: Discovery | None = None
+    against: dict[str, Paired] = field(default_factory=dict)
+    stretches: dict[str, tuple[float, ...]] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
+    data: Any = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join(summary(self, fresh=False))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The summary, for a notebook."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     @classmethod
     def of(cls, config: TaskConfig, source: str, property: Elicitable, **own: Any) -> "Result":
@@ -232,6 +248,62 @@ class Result:
     def n_groups(self) -> int:
         """How many groups there are, besides everybody."""
         return len(self.first.groups) - 1
+
+    @builtins.property
+    def frame(self) -> Any:
+        """The table with the new columns, of `sc.recalibrate`; else the groups, as `by_group`."""
+        return self.by_group if self.data is None else self.data
+
+    @builtins.property
+    def by_group(self) -> Any:
+        """A frame with a row for each group, all rows first and then the worst first."""
+        rows = [_flat(row) for row in group_rows(self)]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return frame_of({name: [row.get(name) for row in rows] for name in names})
+
+    @builtins.property
+    def overall(self) -> dict[str, Any]:
+        """The row of all rows, by the names of the columns."""
+        return _flat(group_rows(self)[0])
+
+    def plot(self, kind: str = "groups", ax: Any = None, **options: Any) -> Any:
+        """Draw a figure on `ax` or on new axes, and return them.
+
+        Parameters
+        ----------
+        kind : str
+            "groups": bias by group. "reliability": predicted and observed, of all rows or of `group=`. "time": bias
+            over time. "loss": loss of the model, of swapcal and of a refit over time.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw.
+        **options
+            Whatever else the figure takes, such as `group=` or `most=`.
+        """
+        import swapcal.report.figures as figures
+
+        kinds: dict[str, Any] = {"groups": figures.bias_by_group, "reliability": figures.reliability}
+        kinds |= {"time": figures.bias_over_time, "loss": figures.loss_over_time}
+        one_of(kind, "kind", tuple(kinds))
+        return kinds[kind](self, **options)(ax)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the page, which opens without a network, and return its path."""
+        import swapcal.report.page as page
+
+        return page.write(self, Path(path))
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested columns beside each other; of a single side without its name."""
+    nested = [name for name, value in row.items() if isinstance(value, dict)]
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if not isinstance(value, dict):
+            flat[name] = value
+            continue
+        lead = "" if len(nested) == 1 and name != "sections" else f"{name}_"
+        flat |= {f"{lead}{key}".removeprefix("sections_"): each for key, each in _flat(value).items()}
+    return flat
 
 
 def versions() -> dict[str, str]:
@@ -293,7 +365,7 @@ def _groups_of(section: Section, wording: Wording) -> dict[str, dict[str, Any]]:
 
 def _bias(groups: GroupBias, j: int, wording: Wording) -> dict[str, Any]:
     numbers = {each: wording.scale * float(getattr(groups, each)[j]) for each in ("mean", "low", "high")}
-    bias = {"bias": numbers.pop("mean"), **numbers, "off": bool(groups.significant[j])}
+    bias = {"bias": numbers.pop("mean"), **numbers, "off": bool(groups.biased[j])}
     return bias if wording.coverage is None else {"coverage": wording.coverage + float(groups.mean[j]), **bias}
 
 
@@ -304,7 +376,7 @@ def _by_worst(result: Result) -> list[str]:
         groups = section.leading.groups
         for j in np.flatnonzero(groups.rows > 0).tolist():
             old = rank.get(groups.name[j], (0.0, 0.0, -np.inf))
-            new = float(groups.significant[j]), float(abs(groups.near[j])), float(groups.evidence[j])
+            new = float(groups.biased[j]), float(abs(groups.near[j])), float(groups.evidence[j])
             rank[groups.name[j]] = (max(old[0], new[0]), max(old[1], new[1]), max(old[2], new[2]))
     rest = sorted((name for name in rank if name != "all"), key=lambda name: rank[name], reverse=True)
     return [name for name in ("all", *rest) if name in rank]
@@ -322,7 +394,7 @@ def section_rows(result: Result) -> list[dict[str, Any]]:
             worst = int(ranked[0]) if len(ranked) else None
             row[which] = {
                 **_bias(groups, 0, result.wording),
-                "groups_off": groups.n_significant,
+                "groups_off": groups.n_biased,
                 "groups": groups.n_used,
                 "worst_group": None if worst is None else groups.name[worst],
                 "worst_bias": None if worst is None else scale * float(groups.mean[worst]),
@@ -353,8 +425,8 @@ def to_json(result: Result) -> str:
     First the verdict and the tables in the units that people read, then what they were made from.
     """
     tables = {"verdict": result.verdict, "group_table": group_rows(result), "section_table": section_rows(result)}
-    parts = _plain(result) | {"config": _plain(result.settings)}
-    del parts["details"]
+    parts = _plain(replace(result, data=None)) | {"config": _plain(result.settings)}
+    del parts["details"], parts["data"]
     data = {"format": FORMAT, "version": VERSION, "result": {**_plain(tables), **parts}}
     text = json.dumps(data, allow_nan=False, ensure_ascii=False)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
@@ -460,7 +532,7 @@ def _check(result: Result) -> None:
         shape = column.bias.shape
         if len(shape) != 2 or shape != column.counts.shape or len(column.edges) != shape[0] + 1:
             raise ValueError
-        for name in ("rows", "weight", "mean", "low", "high", "evidence", "significant", "error"):
+        for name in ("rows", "weight", "mean", "low", "high", "error"):
             groups = column.groups
             if groups is not None and getattr(groups, name).shape != (len(groups.name),):
                 raise ValueError
@@ -509,11 +581,11 @@ def above(result: Result, threshold: Threshold, section: Section | None = None) 
     side, words = list((section or result.first).columns.values())[-1], result.wording
     groups, limit = side.groups, f"above --fail-above {threshold.most:g}"
     if threshold.what == "groups":
-        n = groups.n_significant
+        n = groups.n_biased
         if n <= threshold.most:
             return None
         verb = "is" if n == 1 else "are"
-        return f"{n:,} of {counted(groups.n_used, 'group')} of {side.label} {verb} off beyond doubt, {limit}"
+        return f"{n:,} of {counted(groups.n_used, 'group')} of {side.label} {verb} biased, {limit}"
     if threshold.what == "rms":
         error = words.scale * per_round(side.swap_error, side, result.r)
         unit = f" {words.unit}" if words.unit else ""

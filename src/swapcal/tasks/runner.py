@@ -1,7 +1,7 @@
 """The rows of a source, played one batch after the other: forecasts to the output, and a state that can go on."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import chain
@@ -30,6 +30,8 @@ _HEAD = 1 << 20
 Progress = Callable[[int], None] | None
 Stop = Callable[[], bool] | None
 Tell = Callable[[str], None]
+# Called with the columns of the output, batch by batch.
+Take = Callable[[Mapping[str, Any]], None] | None
 
 
 class Stopped(KeyboardInterrupt):
@@ -52,6 +54,7 @@ def run(
     progress: Progress = None,
     stop: Stop = None,
     say: Tell | None = None,
+    take: Take = None,
 ) -> Result:
     """Forecast a table as a stream, each row from the rows before it, and compare with the model's own forecasts.
 
@@ -82,6 +85,8 @@ def run(
         Asked after each batch; True ends the run with `Stopped`, all rows so far committed.
     say : callable, optional
         Called with sentences about where the run goes on.
+    take : callable, optional
+        Called with the columns of the output of each batch.
 
     Returns
     -------
@@ -103,7 +108,7 @@ def run(
     >>> table = {"late": rng.random(4000) < (0.5 + 0.4 * old) * score, "score": score, "old": old}
     >>> result = run(table, TaskConfig("late", "score", ["old"], learn=False))
     >>> bool(result.after.swap_error < result.before.swap_error / 3), result.verdict.headline[:30]
-    (True, 'Use the recalibrated forecasts')
+    (True, 'Use the corrected forecasts. B')
     """
     if config.by is not None:
         raise InvalidInput("a run by key (by=) is one of run_by_key")
@@ -111,6 +116,8 @@ def run(
         raise InvalidInput("outcomes that come later (--later, --id) need a file that remembers the rows: --state")
     if outcomes is not None and config.id is None:
         raise InvalidInput("a second file of outcomes (--outcomes) names its rows by a column: add --id COLUMN")
+    if state is not None and config.against is not None:
+        raise InvalidInput("--against goes without --state: it keeps the rows of one run")
     tell = (lambda _: None) if say is None else say
     whole = state is not None
     records = source if isinstance(source, Records) else read(source, columns=config.columns, whole_lines=whole)
@@ -124,9 +131,11 @@ def run(
             tell(f"learned from {counted(filled, 'outcome')} that {'has' if filled == 1 else 'have'} come since")
         for sentence in sentences:
             tell(sentence)
+        if state is None and not config.later:
+            task.keep_rows()
         files.name_columns(task.outputs)
         files.open()
-        _play(task, batches, files, filled, progress, stop, tell)
+        _play(task, batches, files, filled, progress, stop, tell, take)
         if records.held is not None:
             tell(records.held)
         result = task.result(config, time_column(records.file, first, config.time))
@@ -159,7 +168,14 @@ def _begun(
 
 
 def _play(
-    task: Task, batches: Iterator[Batch], files: RunFiles, filled: int, progress: Progress, stop: Stop, tell: Tell
+    task: Task,
+    batches: Iterator[Batch],
+    files: RunFiles,
+    filled: int,
+    progress: Progress,
+    stop: Stop,
+    tell: Tell,
+    take: Take,
 ) -> None:
     """Play batches, and commit between them; `filled` outcomes have been learned before."""
     begun, new, between = files.begun, 0, True
@@ -168,7 +184,10 @@ def _play(
             if begun is not None and not new:
                 tell(f"going on after row {task.n_rows:,}")
             between = False
-            files.append(task.advance(batch))
+            columns = task.advance(batch)
+            files.append(columns)
+            if take is not None:
+                take(columns)
             new, between = new + batch.n, True
             files.commit(task)
             if progress is not None:

@@ -13,10 +13,12 @@ from swapcal.forecaster import Forecaster
 from swapcal.hypotheses.numeric import Numeric
 from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.tables.batch import Batch
+from swapcal.tasks.against import Against
 from swapcal.tasks.checkpoint import Checkpoint
 from swapcal.tasks.columns import Columns
 from swapcal.tasks.evaluation import (
     DELTA,
+    TOLD,
     Binning,
     ContextColumns,
     ContextRows,
@@ -106,6 +108,11 @@ class ScalarTask(Task):
         super().score(inputs, forecasts)
         self.evaluation.note(self._bound)
 
+    def keep_rows(self) -> None:
+        """Remember the rows, which are all of the run, for what practitioners do instead."""
+        if self.config.p is not None and self.config.by is None:
+            self.against = Against(self.target, self.config.against)
+
     def output(self, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
         """The columns of the output but the first."""
         return {**({} if inputs.hints is None else {"before": inputs.hints}), "forecast": forecasts}
@@ -135,7 +142,7 @@ class ScalarTask(Task):
         return self.model.rules.seed
 
     def _bound(self) -> float:
-        return float(self.model.guarantee(DELTA))
+        return self.model.guarantee(DELTA).worst
 
     def _sections(self) -> tuple[Section, ...]:
         history = self.evaluation.history(self._bound)
@@ -151,7 +158,9 @@ class ScalarTask(Task):
 
     def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
         (one,), words = sections, self.target.wording
-        told = verdict(one.before, one.after, wording=words, r=self.config.r, paired=paired.get(words.loss))
+        told = verdict(
+            one.before, one.after, wording=words, paired=paired.get(words.loss), changed=self.evaluation.n_changed
+        )
         late = late_sentences(self.config.late, self.model.lateness(), time)
         return replace(told, sentences=(*told.sentences, *late))
 
@@ -172,7 +181,11 @@ class ScalarTask(Task):
     def _settings(self) -> dict[str, Any]:
         rules = self.model.rules
         settings = {"horizon": rules.horizon, "seed": rules.seed, "trust": rules.trust}
-        return {**settings, "bins": len(self.model.values), "limit": self.contexts.groups.limit}
+        return {
+            **settings,
+            "bins": len(self.model.values),
+            "limit": getattr(self.contexts.groups, "limit", self.config.limit),
+        }
 
     def _facts(self) -> dict[str, Any]:
         columns, costs = self.columns, self.evaluation.costs(self.config.costs)
@@ -181,7 +194,8 @@ class ScalarTask(Task):
             "" if (now.low, now.high) == (columns.low, columns.high) else f", followed to {now.low:g} to {now.high:g}"
         )
         facts = {"range": Range(columns.low, columns.high, columns.stated + grown), "lateness": self.model.lateness()}
-        return {**facts, "jitter": self.jitter, "costs": costs}
+        against, stretches = ({}, {}) if self.against is None else self.against.compared()
+        return {**facts, "jitter": self.jitter, "costs": costs, "against": against, "stretches": stretches}
 
     def _plain(self) -> dict[str, Any]:
         return {"features": None if self.features is None else self.features.spec()}
@@ -264,10 +278,11 @@ class ScalarEvaluation(Evaluation):
         even = np.linspace(*property.domain, N_EVEN + 1)[1:-1]
         bins = after if before is None else before
         shown = 20 if bins is None else bins.shown
-        sides = {"after": {"": audience.column(property, after, "swapcal", shown, first=first, fine=even)}}
+        ours: dict[str, Any] = {"first": first, "fine": even, "means": TOLD, "adaptive": True}
+        sides = {"after": {"": audience.column(property, after, "swapcal", shown, **ours)}}
         if before is not None:
             fine = even if hints is None else fine_edges(hints)
-            model = audience.column(property, before, "the model", shown, first=first, fine=fine)
+            model = audience.column(property, before, "the model", shown, first=first, fine=fine, means=TOLD)
             sides = {"before": {"": model}, **sides}
         super().__init__(sides, (property.wording.loss,), r, costs)
 

@@ -16,16 +16,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from swapcal.audits.column import USUAL
 from swapcal.audits.scores import Paired
 from swapcal.engine.pending import OpenRounds
 from swapcal.errors import DataError, StateFileError
 from swapcal.protocols import Elicitable, Rows
 from swapcal.state import joined, part_of
-from swapcal.tables.batch import Batch, Fingerprint
+from swapcal.tables.batch import Batch, Fingerprint, entries
+from swapcal.tasks.against import Against
 from swapcal.tasks.checkpoint import START_OVER, Checkpoint
-from swapcal.tasks.columns import ColumnReader
+from swapcal.tasks.columns import ColumnReader, clusters_of
 from swapcal.tasks.config import TaskConfig
-from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing
+from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing, told_clusters
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
 from swapcal.tasks.result import Counts, Guarantee, Result, Section
 from swapcal.text.verdict import Verdict
@@ -40,7 +42,8 @@ class Inputs(NamedTuple):
     """Some rows as numbers, NaN where something is missing.
 
     numbers: of the rows, from 0. hints: the model's forecasts. own: what else it says. contexts: None while nobody
-    needs them. waits: which of the rows without an outcome will have one later. more: what else `run` takes by name.
+    needs them. clusters: by number. waits: which of the rows without an outcome will have one later. more: what else
+    `run` takes by name.
     """
 
     numbers: IntArray
@@ -49,6 +52,7 @@ class Inputs(NamedTuple):
     own: Mapping[str, Any] = _NOTHING
     contexts: ContextRows | None = None
     weights: Float64Array | None = None
+    clusters: IntArray | None = None
     waits: npt.NDArray[np.bool_] | None = None
     more: Mapping[str, Any] = _NOTHING
 
@@ -67,9 +71,10 @@ class Inputs(NamedTuple):
         return self._some(rows, None if self.contexts is None else self.contexts.taken(rows))
 
     def _some(self, rows: Any, contexts: ContextRows | None) -> "Inputs":
-        hints, weights, waits = (None if a is None else a[rows] for a in (self.hints, self.weights, self.waits))
+        each = (self.hints, self.weights, self.clusters, self.waits)
+        hints, weights, clusters, waits = (None if a is None else a[rows] for a in each)
         more, own = ({name: each[rows] for name, each in some.items()} for some in (self.more, self.own))
-        return Inputs(self.numbers[rows], self.y[rows], hints, own, contexts, weights, waits, more)
+        return Inputs(self.numbers[rows], self.y[rows], hints, own, contexts, weights, clusters, waits, more)
 
     @classmethod
     def joined(cls, parts: Sequence["Inputs"]) -> "Inputs":
@@ -108,6 +113,7 @@ class Task(ABC):
     columns: ColumnReader
     model: Any
     evaluation: Evaluation
+    against: Against | None = None
 
     def __init__(
         self,
@@ -143,6 +149,9 @@ class Task(ABC):
         self.fingerprint = Fingerprint(config.columns, without)
         self.n_rows = self.n_missing = self.n_unhinted = 0
         self.contexts = self._contexts(first, saved)
+        self.clusters = clusters_of(config, lambda name: entries(first[0].column(name)) if first else [])
+        kept = USUAL if self.clusters is None else (*USUAL, "clusters")
+        self.contexts.options = {"parts": kept, "anytime": config.anytime}
         self._settle(first, saved)
         if saved is not None:
             self._resume(saved)
@@ -170,7 +179,9 @@ class Task(ABC):
 
     def score(self, inputs: Inputs, forecasts: Float64Array) -> None:
         """Count rows that have an outcome."""
-        self.evaluation.add(inputs.y, self.own(inputs), forecasts, inputs.rows, inputs.weights)
+        self.evaluation.add(
+            inputs.y, self.own(inputs), forecasts, inputs.rows, inputs.weights, clusters=inputs.clusters
+        )
 
     def own(self, inputs: Inputs) -> Float64Array | None:
         """What the model itself says of the rows, in the form of the forecasts; None without a model."""
@@ -238,10 +249,11 @@ class Task(ABC):
             counts=Counts(scored=found.leading.n_rounds, rows=self.n_rows, **own),
             verdict=self._verdict(sections, paired, time),
             sections=sections,
-            bands={name: tuple(edges) for name, edges in self.contexts.groups.edges.items()},
+            bands={name: tuple(edges) for name, edges in self.contexts.edges.items()},
             guarantee=self._guarantee(),
             seed=self.seed,
             paired=paired,
+            clusters=told_clusters(self.clusters, found.leading),
             **self._facts(),
         )
 
@@ -276,9 +288,14 @@ class Task(ABC):
         if inputs.weights is not None:  # rows of no weight are forecast, and not learned from
             inputs = inputs._replace(y=np.where(inputs.weights > 0.0, inputs.y, np.nan))
         forecasts = self.play(inputs)
+        if self.against is not None:
+            self.against.add(batch, inputs, forecasts)
         if self.waiting is not None:
             self.waiting.add(raw, waits, self.window)
         return {"row": inputs.numbers + 1, **self.output(inputs, forecasts)}
+
+    def keep_rows(self) -> None:  # noqa: B027 - one number a row alone has rivals
+        """Remember the rows, which are all of the run, for what practitioners do instead."""
 
     def pass_over(self, batch: Batch) -> None:
         """Count rows that are done, and look which outcomes have come since."""
@@ -330,7 +347,7 @@ class Task(ABC):
     ) -> Checkpoint:
         """All that it takes to go on."""
         plain = {"settled": self.settled, "head": self._head, "audience": self.contexts.spec()}
-        plain |= {"early": self.evaluation.n_early, **self._plain()}
+        plain |= {"early": self.evaluation.n_early, "changed": self.evaluation.n_changed, **self._plain()}
         return Checkpoint(
             asked=asked,
             rows=self.n_rows,
@@ -348,7 +365,7 @@ class Task(ABC):
         if self.config.by is None and self.rounds.issued != saved.rows:
             raise ValueError(f"the model has forecast {self.rounds.issued} rows, and {saved.rows} are done")
         self.evaluation.restore(part_of(saved.arrays, "evaluation."))
-        self.evaluation.n_early = int(saved.plain["early"])
+        self.evaluation.n_early, self.evaluation.n_changed = (int(saved.plain[name]) for name in ("early", "changed"))
 
     def _check_head(self, saved: Checkpoint | None) -> None:
         if saved is not None and saved.plain["head"] != self._head:
@@ -376,7 +393,9 @@ class Task(ABC):
         self.n_rows += batch.n
         self.n_missing += int(np.count_nonzero(np.isnan(inputs.y)))
         self.n_unhinted += self._unhinted(inputs)
-        return inputs._replace(weights=self.columns.weights(batch), more=self.columns.moments(batch))
+        clusters = None if self.clusters is None else self.clusters.numbers(batch)
+        more = self.columns.moments(batch)
+        return inputs._replace(weights=self.columns.weights(batch), clusters=clusters, more=more)
 
     def _outcomes(self, batch: Batch, weights: Float64Array | None) -> Float64Array:
         """Outcomes as the file has them; those of rows without weight do not matter."""

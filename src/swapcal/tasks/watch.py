@@ -61,7 +61,7 @@ def watch(
     >>> y = rng.random(6000) < np.where(new & (np.arange(6000) > 3000), 0.6, 0.3)
     >>> found = watch(read({"y": y, "p": p, "new": new}), TaskConfig("y", "p", ["new"], prefix=1000))
     >>> sorted({(alarm["group"], alarm["side"]) for alarm in found})
-    [('everybody', 'too low'), ('new=True', 'too low')]
+    [('all rows', 'too low'), ('new=True', 'too low')]
     """
     if question.p is None:
         raise InvalidInput("a watch needs the column of forecasts: give p= (--p)")
@@ -99,7 +99,7 @@ def _texts(batch: Batch, name: str, rows: Any) -> list[str]:
 
 
 def _told(alarm: Alarm, batch: Batch, at: int, question: TaskConfig, noun: str) -> dict[str, Any]:
-    group = "everybody" if alarm.group == "all" else alarm.group
+    group = "all rows" if alarm.group == "all" else alarm.group
     fields: dict[str, Any] = {
         "group": group,
         "side": alarm.side,

@@ -79,9 +79,9 @@ def group_name(name: str) -> str:
     Examples
     --------
     >>> group_name("all"), group_name("sex=Female")
-    ('everybody', 'sex=Female')
+    ('all rows', 'sex=Female')
     """
-    return "everybody" if name == "all" else readable(name)
+    return "all rows" if name == "all" else readable(name)
 
 
 def shortened(name: str, width: int = 60) -> str:
@@ -140,6 +140,20 @@ def signed(value: float, digits: int = 3) -> str:
     ('+0.0312', '0')
     """
     return ("+" if value > 0.0 else "") + number(value, digits)
+
+
+def points(value: float) -> str:
+    """A number of points with its sign and one decimal; nothing has no sign.
+
+    Examples
+    --------
+    >>> points(-0.04), points(13.46)
+    ('0.0', '+13.5')
+    """
+    if not math.isfinite(value):
+        return number(value)
+    text = f"{value:+.1f}"
+    return "0.0" if float(text) == 0.0 else text.replace("-", MINUS)
 
 
 def precise(value: float) -> str:
@@ -267,11 +281,11 @@ def relative(difference: float, before: float) -> str:
 
 # Names by the fields of `ColumnSummary` and `Result`.
 QUANTITIES = {
-    "swap_error": "swap error",
+    "swap_error": "swap multicalibration error",
     "group_error": "worst group's error",
-    "overall_error": "everybody's error",
-    "chance_mean": "swap error by chance alone",
-    "guarantee": "guaranteed at most",
+    "overall_error": "error of all rows",
+    "chance_mean": "expected if calibrated",
+    "guarantee": "at most, against anybody",
 }
 
 

@@ -33,14 +33,16 @@ def late_sentences(late: bool, looked: Lateness, time: str | None) -> tuple[str,
     Examples
     --------
     >>> print(late_sentences(False, Lateness(0, 0, 0, 0.0, 1.0, 1.0, 1.0, None, 0.0, 0.0, ()), "booked")[0])
-    Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are too good:
-    say when with --time booked and --delay 2d, or --known COLUMN.
+    Assumed: every outcome is known before the next row. If yours come later, these numbers are too good: add --delay
+    ROWS, or --time booked --delay 2d.
     """
     if not late:
-        column = "" if time is None else f"--time {time if time.isidentifier() else repr(time)} and "
+        column = "COLUMN" if time is None else time if time.isidentifier() else repr(time)
+        way = f"--time {column} --known COLUMN" if time is None else f"--time {column} --delay 2d"
         return (
-            "Outcomes were taken as known at once, each before the next row. If they come later, the numbers above are "
-            f"too good: say when with {column}--delay {'500' if time is None else '2d'}, or --known COLUMN.",
+            "Assumed: every outcome is known before the next row. If yours come later, these numbers are too good: "
+            f"add --delay ROWS, or {way}.",
+            *looked.sentences,
         )
     are = "is" if looked.n_pending == 1 else "are"
     waits = f", and {count(looked.n_pending)} {are} out at the end" if looked.n_pending else ""
@@ -83,11 +85,11 @@ N_NAMED = 3
 
 
 def groups_off(groups: GroupBias) -> str:
-    """How many groups are off, as a clause."""
+    """How many groups are biased, as a clause."""
     if groups.n_used == 1:
-        return "the group is off beyond doubt"
-    n = groups.n_significant
-    return f"{n:,} of {groups.n_used:,} groups {'is' if n == 1 else 'are'} off beyond doubt"
+        return "the group is biased"
+    n = groups.n_biased
+    return f"{n:,} of {groups.n_used:,} groups {'is' if n == 1 else 'are'} biased"
 
 
 def since_text(side: ColumnSummary, name: str) -> str:
@@ -104,28 +106,28 @@ def since_text(side: ColumnSummary, name: str) -> str:
 def worst_groups(side: ColumnSummary, words: Wording) -> tuple[str, ...]:
     """The worst groups that are off, in a sentence; none if none is."""
     groups = side.groups
-    chosen = [j for j in (0, *groups.ranked().tolist()) if groups.significant[j]]
+    chosen = [j for j in (0, *groups.ranked().tolist()) if groups.biased[j]]
     named = []
     for j in chosen[:N_NAMED]:
-        span = f"interval {words.interval(float(groups.low[j]), float(groups.high[j]))}"
+        span = f"95 % CI {words.interval(float(groups.low[j]), float(groups.high[j]))}"
         inside = ", ".join(part for part in (counted(groups.rows[j]), span, since_text(side, groups.name[j])) if part)
         named.append(f"{shortened(group_name(groups.name[j]))} {words.bias(float(groups.mean[j]))} ({inside})")
     more = f"; and {len(chosen) - len(named):,} more" if len(chosen) > len(named) else ""
-    return (f"Off: {'; '.join(named)}{more}.",) if named else ()
+    return (f"Biased: {'; '.join(named)}{more}.",) if named else ()
 
 
 def seen_sentence(groups: GroupBias, words: Wording) -> str:
-    """How large a bias would have been seen."""
+    """How large a bias would have shown."""
     half, used, more = (groups.high - groups.low) / 2, np.flatnonzero(groups.rows[1:] > 0) + 1, ""
     if len(used):
         more = f" in all rows, and of {words.size(float(np.median(half[used])))} in half of the groups,"
-    return f"A bias of more than about {words.size(float(half[0]))}{more} would have been seen."
+    return f"A bias of more than about {words.size(float(half[0]))}{more} would have shown."
 
 
 def clusters_sentence(clusters: "Clusters | None") -> str:
     """Which rows count together."""
     if clusters is None:
-        return "every row counts by itself"
+        return "rows are treated as independent"
     what = f"one day of {clusters.column}" if clusters.by_day else f"one {clusters.column}"
     return f"rows of {what} count together: {clusters.count:,} clusters"
 
@@ -137,13 +139,13 @@ _LEFT_OUT = {
     "scalar": {
         "without_outcome": "rows without an outcome, not scored",
         "without_forecast": "rows without a forecast, not scored",
-        "outcomes_outside": "outcomes outside the range: losses are of them as they are, biases take its end",
-        "forecasts_outside": "forecasts outside the range: losses are of them as they are, biases take its end",
+        "outcomes_outside": "outcomes outside the range, scored as they are",
+        "forecasts_outside": "forecasts outside the range, scored as they are",
         "weights_outside": "weights above the largest at the start, cut",
     },
     "interval": {
         "without_outcome": "rows without an outcome: an interval, not scored",
-        "without_interval": "rows at the start without an interval, not scored",
+        "without_interval": "rows without an interval, at the start or with an infinite end: not scored",
         "without_hint": "rows without a forecast of the model",
         "crossed": "intervals of the model with the lower end above the upper",
         "outcomes_outside": "outcomes outside the range, moved to its end",
@@ -160,9 +162,9 @@ _PROMISES = {
     "classes": "guaranteed: the swap error of the likeliest class's probability is {} at most",
 }
 _READING = {
-    "scalar": "bias above 0: forecasts too high; intervals hold for all groups, and for all ranges, together (95 %)",
-    "interval": "an outcome equal to an end counts as covered; intervals of points hold for all groups together (95 %)",
-    "classes": "bias above 0: probabilities too high; intervals hold for all groups of one class together (95 %)",
+    "scalar": "bias above 0: predicted more than observed; CIs hold for all groups and ranges together (95 %)",
+    "interval": "an outcome equal to an end counts as covered; CIs of points hold for all groups together (95 %)",
+    "classes": "bias above 0: probabilities too high; CIs hold for all groups of one class together (95 %)",
 }
 
 
@@ -174,12 +176,11 @@ def notes(result: "Result") -> list[str]:
             f"outcomes in [{number(result.range.low)}, {number(result.range.high)}]: {result.range.origin}"
         )
     sentences += [result.first.binning] if result.first.binning else []
-    if result.kind == "audit" or counts.keys:
-        sentences.append(clusters_sentence(result.clusters))
+    sentences.append(clusters_sentence(result.clusters))
     sentences += [result.costs.sentence] if result.costs is not None else []
     if result.bands:
         listed = ",".join(result.bands)
-        sentences.append(f"numbers of many values are in bands; for a group of every value: --categories {listed}")
+        sentences.append(f"numeric columns are binned; for a group of every value: --categories {listed}")
     if result.jitter:
         sentences.append(f"outcomes heap up and were spread over {number(result.jitter)}, as --jitter does")
     sentences += [f"{count(n)} {what}" for name, what in _LEFT_OUT[result.task].items() if (n := getattr(counts, name))]

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from swapcal.hypotheses import Finite, Linear
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.paper.algorithms import Algorithm1, Algorithm2
 from swapcal.properties import Expectile, Mean, Quantile
-from swapcal.protocols import Elicitable
+from swapcal.protocols import Elicitable, Hypotheses
 from swapcal_benchmarks.paper.known_laws import KnownLaws, binary_scene, narrow_scene, wide_scene
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "PaperCase",
     "all_cases",
     "finite",
+    "functions_of",
     "gradient",
     "narrow_cases",
     "weights",
@@ -51,6 +53,13 @@ PROPERTIES: dict[str, Elicitable] = {
     f"quantile {LEVEL}": Quantile(LEVEL),
     "expectile 0.8": Expectile(0.8),
 }
+
+
+def functions_of(method: PaperAlgorithm) -> Hypotheses:
+    """The class that the errors are over; a learner's own is known through its learner alone."""
+    if isinstance(method, Algorithm1):
+        return method.hypotheses
+    return (Linear if isinstance(method.learner, GradientDescent) else Finite)(method.hypotheses.n)
 
 
 @dataclass(frozen=True, slots=True)

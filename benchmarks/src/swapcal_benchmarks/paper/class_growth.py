@@ -9,7 +9,7 @@ from swapcal.audits import swap_multicalibration_error
 from swapcal.properties import Mean, Quantile
 from swapcal_benchmarks.exponents import exponent
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper.cases import LEVEL, Maker
+from swapcal_benchmarks.paper.cases import LEVEL, Maker, functions_of
 from swapcal_benchmarks.paper.known_laws import binary_scene, narrow_scene
 
 __all__ = ["ClassSize", "Density", "class_rows", "density_rows"]
@@ -35,7 +35,7 @@ class ClassSize:
         stage = binary_scene(self.n_rounds, n=self.n_functions, seed=self.seed)
         method = self.make(Mean(), self.n_functions, self.n_rounds, 2.0, self.seed)
         p = method.run(stage.x, stage.y)
-        return swap_multicalibration_error(stage.y, p, stage.x, hypotheses=method.hypotheses)
+        return swap_multicalibration_error(stage.y, p, stage.x, hypotheses=functions_of(method))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Density:
         quantile = Quantile(LEVEL)
         method = self.make(quantile, 4, self.n_rounds, 2.0, self.seed)
         p = method.run(stage.x, stage.y)
-        return swap_multicalibration_error(stage.y, p, stage.x, property=quantile, hypotheses=method.hypotheses)
+        return swap_multicalibration_error(stage.y, p, stage.x, property=quantile, hypotheses=functions_of(method))
 
 
 def class_rows(jobs: Sequence[ClassSize], errors: Sequence[float]) -> list[Measurement]:

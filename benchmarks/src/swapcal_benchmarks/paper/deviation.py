@@ -24,13 +24,13 @@ So s = 4 (X, Z, W, A), or 5 for quantiles.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swapcal.paper.algorithms import Algorithm2
 from swapcal.typing import Float64Array
-from swapcal_benchmarks.paper.cases import PaperAlgorithm
+from swapcal_benchmarks.paper.cases import PaperAlgorithm, functions_of
 
 __all__ = ["Bins", "bins_of", "explicit_bound", "plain_bound"]
 
@@ -51,7 +51,7 @@ def bins_of(method: PaperAlgorithm, x: Float64Array, y: Float64Array, p: Float64
     sums = np.zeros((grid.n_bins, x.shape[1]))
     np.add.at(sums, index, x * v[:, None])
     counts = np.bincount(index, minlength=grid.n_bins).astype(np.float64)
-    return Bins(counts, method.hypotheses.supremum(sums))
+    return Bins(counts, functions_of(method).supremum(sums))
 
 
 def explicit_bound(
@@ -104,7 +104,8 @@ def plain_bound(method: PaperAlgorithm, counts: Float64Array, *, rho: float, del
 
 
 def _learner_regret(method: PaperAlgorithm, counts: Float64Array) -> Float64Array:
-    return np.asarray(method.learner.regret(counts)) if isinstance(method, Algorithm2) else np.zeros_like(counts)
+    learner: Any = getattr(method, "learner", None)
+    return np.asarray(learner.regret(counts)) if isinstance(method, Algorithm2) else np.zeros_like(counts)
 
 
 def _log_term(ratio: float, horizon: int) -> float:

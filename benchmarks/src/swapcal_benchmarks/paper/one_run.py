@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swapcal.audits import swap_multicalibration_error
-from swapcal_benchmarks.paper.cases import PaperCase
+from swapcal_benchmarks.paper.cases import PaperCase, functions_of
 from swapcal_benchmarks.paper.deviation import bins_of, explicit_bound, plain_bound
 
 __all__ = ["DELTA", "Outcome", "Run", "powers_of"]
@@ -62,7 +62,7 @@ class Run:
         stage = self.case.scene(self.n_rounds, self.seed)
         method = self.case.method(self.n_rounds, self.r, self.seed)
         p = method.run(stage.x, stage.y)
-        elicitable, functions = self.case.elicitable, method.hypotheses
+        elicitable, functions = self.case.elicitable, functions_of(method)
 
         def error(r: float) -> float:
             return swap_multicalibration_error(stage.y, p, stage.x, property=elicitable, hypotheses=functions, r=r)

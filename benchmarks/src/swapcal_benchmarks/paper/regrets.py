@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from swapcal.learners import Learner
 from swapcal.protocols import Row
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.exponents import exponent
@@ -33,7 +33,7 @@ class LearnerGame:
     """
 
     name: str
-    learner: Learner
+    learner: Any
     sequence: str
     looks: tuple[int, ...]
     seed: int
@@ -42,7 +42,7 @@ class LearnerGame:
     @property
     def cost(self) -> float:
         """Rounds, weighted by the class."""
-        return self.n_repeats * self.looks[-1] * (0.1 + 0.0003 * self.learner.n)
+        return float(self.n_repeats * self.looks[-1] * (0.1 + 0.0003 * self.learner.n))
 
     def __call__(self) -> Regrets:
         """Play the longest look's rounds, and note the regret on the way."""
@@ -51,7 +51,7 @@ class LearnerGame:
 
     def _once(self, repeat: int) -> list[float]:
         rng = np.random.default_rng([self.seed, repeat, self.learner.n, len(self.sequence)])
-        euclidean = self.learner.dual == "euclidean"
+        euclidean = bool(self.learner.odd)
         indices = np.arange(self.learner.n)
         scale = self.learner.n**-0.5 if euclidean else 1.0
         state, sums, gained = self.learner.start(), np.zeros(self.learner.n), 0.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from swapcal.audits import swap_multicalibration_error
 from swapcal.engine.kernels import safe_exp
-from swapcal.learners import MultiplicativeWeights
+from swapcal.learners import MultiplicativeWeights, dumped, loaded
 from swapcal.paper.algorithms import Algorithm2
 from swapcal.properties import Mean
 from swapcal.protocols import Row
@@ -57,11 +57,6 @@ class SlowWeights:
         """False."""
         return False
 
-    @property
-    def dual(self) -> str:
-        """The class: the entries of the context."""
-        return "max"
-
     def start(self) -> Float64Array:
         """As `MultiplicativeWeights`."""
         return MultiplicativeWeights(self.n).start()
@@ -87,6 +82,8 @@ class SlowWeights:
     def spec(self) -> Spec:
         """Plain data."""
         return {"kind": "SlowWeights", "n": self.n, "alpha": self.alpha}
+
+    dump, load = staticmethod(dumped), staticmethod(loaded)
 
 
 @dataclass(frozen=True, slots=True)

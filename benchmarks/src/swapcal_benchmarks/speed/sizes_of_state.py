@@ -1,6 +1,6 @@
 """How many bytes a forecaster holds: a formula of its settings that `tests/benchmarks/test_state_size.py` confirms."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -8,7 +8,9 @@ from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hints.regression import N_EXPERTS
 from swapcal.hypotheses import Finite, Linear, Oracle
+from swapcal.hypotheses.oracle import OracleEvidence
 from swapcal.learners import GradientDescent, MultiplicativeWeights
+from swapcal.potentials import Quadratic
 from swapcal.properties import Mean
 from swapcal_benchmarks.speed.speed_sizes import SpeedSizes
 from swapcal_benchmarks.speed.target_row import TargetRow
@@ -16,9 +18,22 @@ from swapcal_benchmarks.speed.target_row import TargetRow
 __all__ = ["FILE_EXTRA", "FORMULAS", "array_bytes", "file_bound", "formula", "measure"]
 
 FORMULAS = (
-    ("`Finite`", "8 (C (6 m + 8) + 2 m)", "m = n + levels: functions with the level sets of the hint, 10 by default"),
-    ("`Linear`", "8 (C (4 n + 8) + 2 n)", "n: length of the context; levels do not join a linear class"),
-    ("`Oracle`", "8 (C (k (s + 1) + 3 n + 8) + 2 n)", "k copies (1 if the learner is odd, else 2) of s numbers each"),
+    (
+        "`Finite`",
+        "8 (C (6 m + 10) + 2 m + 1)",
+        "m = n + levels: functions with the level sets of the hint, 10 by default",
+    ),
+    (
+        "`Linear`",
+        "8 (C (4 m + 3 b + 10) + 2 m + 2 b + 1)",
+        "n: length of the context, m = n + levels, b = 1 + levels blocks; n numbers more without levels",
+    ),
+    ("`Linear`, `Quadratic()`", "8 (C (4 n + 10) + 2 n)", "levels do not join"),
+    (
+        "`Oracle`",
+        "8 (C (7 l + 6 k + 13) + V k s + 5 l + 2 k + 1)",
+        "l levels; k copies (1 if the learner is odd, else 2) of s numbers each for V values that were taught",
+    ),
     (
         "`OnlineRegression`",
         "8 (16 N + 2 F (F - 1) + 4 f + 54)",
@@ -26,7 +41,7 @@ FORMULAS = (
     ),
     ("waiting in `run`", "W (8 (14 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
     ("shares", "16 (12 B + 337)", "B blocks of rounds, 512 by default"),
-    ("always", "4 P + 176", "P: four bytes for each forecast that may wait, 1,024 at first, and 22 counters"),
+    ("always", "4 P + 616", "P: four bytes for each forecast that may wait, 1,024 at first, and 77 counters"),
 )
 """Part, bytes, and what the letters mean; C is for how many values there is room."""
 
@@ -36,16 +51,19 @@ FILE_EXTRA = 32_768
 
 def formula(forecaster: Forecaster) -> int:
     """Bytes of all arrays of a forecaster, by `FORMULAS`."""
-    state, hypotheses = forecaster.state, forecaster.hypotheses
-    C, n, m = state.values.capacity, hypotheses.n, hypotheses.n
+    state, hypotheses, levels = forecaster.state, forecaster.hypotheses, forecaster.rules.levels
+    C, n, m = state.values.capacity, hypotheses.n, hypotheses.n + levels
     if isinstance(hypotheses, Finite):
-        m = n + forecaster.rules.levels
-        numbers = C * (6 * m + 8)
+        numbers = C * (6 * m + 10) + 2 * m + 1
     elif isinstance(hypotheses, Oracle):
-        copies, length = 1 if hypotheses.learner.odd else 2, len(hypotheses.learner.start())
-        numbers = C * (copies * (length + 1) + 3 * n + 8)
+        k, evidence = len(hypotheses.signs), cast(OracleEvidence, state.evidence)
+        taught = len(evidence.copies) * k * len(hypotheses.learner.start())
+        numbers = C * (7 * levels + 6 * k + 13) + taught + 5 * levels + 2 * k + 1
+    elif isinstance(getattr(hypotheses, "potential", None), Quadratic):
+        numbers = C * (4 * n + 10) + 2 * n
     else:
-        numbers = C * (4 * n + 8)
+        b = 1 + levels
+        numbers = C * (4 * m + 3 * b + 10) + 2 * m + 2 * b + 1 + (0 if levels else n)
     experts = features = 0
     hint = forecaster.hint
     if isinstance(hint, OnlineRegression):
@@ -56,7 +74,7 @@ def formula(forecaster: Forecaster) -> int:
     lines, width = (int(size) for size in state.waiting.indices.shape)
     waiting = lines * (8 * (14 + 2 * width + features) + 2 * experts)
     shares = 16 * (12 * forecaster.rules.blocks + 337)
-    return 8 * (numbers + 2 * m) + waiting + shares + 4 * len(state.pending.flags) + 176
+    return 8 * numbers + waiting + shares + 4 * len(state.pending.flags) + 616
 
 
 def array_bytes(item: Any) -> int:
@@ -75,6 +93,8 @@ def array_bytes(item: Any) -> int:
             arrays[id(part)] = part.nbytes
         elif isinstance(part, (list, tuple)):
             waiting += part
+        elif isinstance(part, dict):
+            waiting += part.values()
         else:
             waiting += getattr(part, "__dict__", {}).values()
             slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
@@ -94,6 +114,7 @@ def measure(sizes: SpeedSizes) -> list[TargetRow]:
         ("Finite(20)", Finite(20), None),
         ("Finite(20), OnlineRegression()", Finite(20), OnlineRegression()),
         ("Linear(10)", Linear(10), None),
+        ("Linear(10, potential=Quadratic())", Linear(10, potential=Quadratic()), None),
         ("Oracle(GradientDescent(10))", Oracle(GradientDescent(10)), None),
         ("Oracle(MultiplicativeWeights(20))", Oracle(MultiplicativeWeights(20)), None),
     )

@@ -141,6 +141,11 @@ Python objects, so a forecaster can be saved, looked at and continued from eithe
 Parts of your own stay Python and work as before. Around a property or a learning hint of your own, the search and the
 books stay native; with a class, potential or learner of your own, rounds are played in Python.
 
+## Classes of functions
+
+What a round costs over groups, boxes, linear functions and joint forecasts is in [classes.md](classes.md), made by
+`swapcal bench classes`.
+
 ## How the two stay one
 
 The Python code is the specification and is always there. Kernels repeat its operations in its order: sums run from

@@ -1,0 +1,89 @@
+"""The front door stays as it is: a short README, pages of one kind, every public name and option on a page."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import swapcal
+from commands import swapcal as command
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+SHORT = [*sorted((DOCS / "how-to").glob("*.md")), *sorted((DOCS / "explanation").glob("*.md"))]
+SHORT += [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "index.md"]
+
+
+def prose(text: str) -> str:
+    """What a page says, without code, tables, pictures and addresses."""
+    text = FENCE.sub("", text)
+    lines = [line for line in text.splitlines() if not line.startswith(("|", "![", "#"))]
+    return re.sub(r"\]\([^)]*\)", "]", "\n".join(lines))
+
+
+def test_the_readme_is_one_that_people_read() -> None:
+    assert len(README.splitlines()) <= 130
+    assert len(prose(README).split()) <= 750
+    first = README.splitlines().index("```python")
+    assert first < 25
+    assert README.count("![") == 1
+    picture = re.search(r"!\[(.+)\]\((.+)\)", README)
+    assert picture is not None
+    assert (ROOT / picture[2]).stat().st_size < 300_000
+    for language, code in FENCE.findall(README):
+        assert all(len(line) <= 78 for line in code.splitlines()), language
+        assert language != "python" or len(code.splitlines()) <= 10
+    for needed in ("make demo", "make test", "make docs"):
+        assert needed in README
+
+
+def nav(entries: object) -> list[str]:
+    if isinstance(entries, str):
+        return [entries]
+    if isinstance(entries, dict):
+        return [page for each in entries.values() for page in nav(each)]
+    assert isinstance(entries, list)
+    return [page for each in entries for page in nav(each)]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = nav(yaml.safe_load(text)["nav"])
+    assert len(named) == len(set(named))
+    made = {"project/changelog.md", "project/contributing.md", "reference/commands.md"}
+    notebooks = {f"tutorials/{path.stem}.md" for path in (DOCS / "tutorials").glob("*.py")}
+    written = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    assert set(named) == written | made | notebooks
+
+
+def test_every_public_name_is_on_a_reference_page() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md"))
+    listed = set(re.findall(r"^::: swapcal\.(?:\w+\.)*(\w+)$", pages, re.MULTILINE))
+    rooms = {"tables", "tasks", "text", "datasets"}  # their parts are listed one by one, or are for this package itself
+    missing = [name for name in swapcal.__dir__() if name not in listed | rooms and not name.startswith("_")]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", SHORT, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_pages_are_short_and_so_are_their_sentences(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    for language, code in FENCE.findall(text):
+        assert all(len(line) <= 80 for line in code.splitlines()), (language, code)
+    for paragraph in prose(text).split("\n\n"):
+        for sentence in re.split(r"(?<=[.!?:])\s", " ".join(paragraph.split())):
+            assert len(sentence.split()) <= 32, sentence
+
+
+@pytest.mark.parametrize("name", ["audit", "run", "watch"])
+def test_help_is_short_and_all_of_it_is_by_groups(name: str) -> None:
+    short, whole = command(name, "--help").output, command(name, "--help-all").output
+    assert len(short.rstrip().splitlines()) <= 24
+    assert all(len(line) <= 80 for line in (*short.splitlines(), *whole.splitlines()))
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", whole))
+    assert {"--y", "--groups", "--config"} <= options
+    assert "Main options:" in short
+    assert short.count("--") >= 10
