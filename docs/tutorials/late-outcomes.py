@@ -32,7 +32,7 @@ shift = np.where(table["region"] == "south", 0.15, 0.0) * np.arange(n) / n
 table["paid"] = (rng.random(n) < table["score"] + shift).astype(int)
 
 # %% [markdown]
-# The south drifts away from the model by 15 points. Everybody else is
+# The south drifts away from the model by 15 points. The rest is
 # predicted rightly.
 
 # %%
@@ -65,7 +65,7 @@ print(result.verdict.headline.replace(": ", ":\n").replace("; ", ";\n"))
 
 # %% [markdown]
 # Every early outcome is a "yes": who learned from what comes first would
-# learn that everybody pays. The correction waits for what is still out.
+# learn that all will pay. The correction waits for what is pending.
 
 # %%
 for sentence in result.lateness.sentences:

@@ -1,4 +1,4 @@
-"""Online forecasts that are calibrated for everybody: swap multicalibration of any elicitable property."""
+"""Online forecasts that are calibrated for every group: swap multicalibration of any elicitable property."""
 
 from swapcal import checks as checks
 from swapcal import datasets as datasets

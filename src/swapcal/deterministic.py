@@ -30,7 +30,7 @@ def mean_of(forecast: Forecast) -> float:
     Notes
     -----
     docs/deterministic.md has the statement and its proof. In short: the mean is *smoothly* calibrated, for every group
-    and against everybody, including one who sees it before choosing the outcome; its bias in every group is that of the
+    and against anyone, including one who sees it before choosing the outcome; its bias in every group is that of the
     drawn forecasts. What is lost is calibration given the exact number: one who sees the number and plays against a
     threshold can break it, as for every deterministic forecaster.
 

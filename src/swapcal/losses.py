@@ -327,7 +327,7 @@ def omniprediction(
     X : array, sparse rows, frame or list of records
         One context for each row.
     classes : Hypotheses, optional
-        For whom: `Groups`, `Trees`, `Finite`, `Linear`, ... Default: everybody.
+        For whom: `Groups`, `Trees`, `Finite`, `Linear`, ... Default: all rows.
     losses : sequence, or one
         "squared" (the action is a forecast), "log" (its log-odds, in [-1, 1]), `Cost(false_alarm, miss)`, a `Loss`, or
         a function of an array of actions and y = 0.0 or 1.0.

@@ -224,11 +224,11 @@ class Monitor(Stateful):
     property : Elicitable
         What is forecast; gives V.
     groups : Hypotheses, optional
-        The groups, such as `Groups([...])` or `Finite(n)`. None: everybody.
+        The groups, such as `Groups([...])` or `Finite(n)`. None: all rows.
     tolerance : float
-        Bias that is no matter, in units of the outcome; for quantiles, in shares of rows. Default 0.
+        Bias to ignore, in units of the outcome; for quantiles, in shares of rows. Default 0.
     alpha : float, optional
-        The probability with which there is ever a false alarm. Give this or `every`.
+        The probability that there is a false alarm, over the whole run. Give this or `every`.
     every : float, optional
         The number of rows in which there is one false alarm on average, at most.
     cluster : str, optional

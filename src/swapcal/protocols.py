@@ -1,4 +1,4 @@
-"""The roles that parts play for each other. Parts meet only here: nobody inherits, everybody can be replaced."""
+"""The roles that parts play for each other. Parts meet only here: nothing inherits, and each can be replaced."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ class Tally:
     """What a theorem needs to know of a run; `counts` and what follows are None for a bound ahead of it.
 
     `rounding` is sup_f of the signed rounding of each value. `drift` is by how much the potential may have risen beyond
-    the draws, with what is reserved for outcomes that are out; `peak` the largest that it was before a draw. `luck` is
+    the draws, with what is reserved for pending outcomes; `peak` the largest that it was before a draw. `luck` is
     how much more the draws could have added to the potential than they have, and `reserved` the part of the drift that
     is. Where something else was shown, `shown` are the visits of what was shown, and `rounding` leads from the evidence
     to it. Ahead of a run `sizes` are the largest |V| that evidence of each value can have; 1 where they are None.
@@ -147,7 +147,7 @@ class Evidence(Protocol):
         """By how much a round may raise the potential beyond its draw: it had evidence `phi` then, and has more now."""
 
     def reserve(self, phi: float) -> float:
-        """What a draw at evidence `phi` may still take away from the potential while its outcome is out."""
+        """What a draw at evidence `phi` may still take away from the potential while its outcome is pending."""
 
     @property
     def theorem(self) -> str:

@@ -102,7 +102,7 @@ POTENTIALS: list[Potential] = [
 ]  # fmt: skip
 
 HYPOTHESES: list[Hypotheses] = [
-    Finite(1), Finite(3), Finite(2, names=["everybody", "new customers"]), Finite(40),
+    Finite(1), Finite(3), Finite(2, names=["all", "new customers"]), Finite(40),
     *(Finite(6, potential=potential) for potential in POTENTIALS[1:]), Linear(1), Linear(4), Linear(4, radius=0.5),
     Linear(30, radius=10.0), Linear(3, potential=Quadratic()), Linear(3, potential=Exponential()),
 ]  # fmt: skip

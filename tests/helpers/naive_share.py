@@ -93,7 +93,7 @@ class NaiveShare:
     block: int = 0
     k: float = 0.0
     outside: float = 0.0
-    """What rounds that are out may cost."""
+    """What rounds that are pending may cost."""
 
     rounds: dict[int, Round] = field(default_factory=dict)
     occasions: list[list[Known]] = field(default_factory=list)
@@ -267,7 +267,7 @@ class NaiveShare:
         return total([b.out for b in old]) / everything if everything else 0.0
 
     def out(self, b: Block, age: float, never: float) -> float:
-        """What those that are out are worth."""
+        """What those that are pending are worth."""
         least = -b.worst / b.n
         longer = [each for each in self.known if each.bin >= bin_of(age)]
         size, late = total([each.round.d**2 for each in longer]), least

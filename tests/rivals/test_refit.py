@@ -161,7 +161,7 @@ def test_longer_runs_and_those_that_go_on_have_none(tmp_path: Path, monkeypatch:
     assert run(table(), TaskConfig("y", "p", ("a",), seed=1)).against == {}
     assert list(run(table(), TaskConfig("y", "p", ("a",), seed=1, against=("refit",))).against) == ["refit"]
     assert run(table(900), TaskConfig("y", "p", ("a",), seed=1), state=tmp_path / "state").against == {}
-    with pytest.raises(InvalidInput, match="--against goes without --state"):
+    with pytest.raises(InvalidInput, match="--against cannot be combined with --state"):
         run(table(900), TaskConfig("y", "p", against=("refit",)), state=tmp_path / "other")
 
 

@@ -92,7 +92,7 @@ def sentence_for(task: str, name: str) -> str | None:
     """Why an option is refused; None where it is taken."""
     pairs = {(one, other): why for one, other, why in CONFLICTS}
     why = pairs.get((task, name)) or pairs.get((name, task))
-    return None if why is None else f"goes without --{name if (task, name) in pairs else task}: {why}"
+    return None if why is None else f"cannot be combined with --{name if (task, name) in pairs else task}: {why}"
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -418,9 +418,9 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         "against": ("refit",),
     }
     for one, other, why in CONFLICTS:
-        with pytest.raises(InvalidInput, match="goes without") as error:
+        with pytest.raises(InvalidInput, match="cannot be combined with") as error:
             TaskConfig("y", **{one: values[one], other: values[other]})
-        assert str(error.value) == f"--{one} goes without --{other}: {why}"
+        assert str(error.value) == f"--{one} cannot be combined with --{other}: {why}"
 
 
 @pytest.mark.parametrize("value", [[1], {"a": 1}, b"x"])

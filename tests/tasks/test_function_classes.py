@@ -78,7 +78,7 @@ def test_a_file_of_options_and_the_command_say_it_too(tmp_path: Path) -> None:
         (("--class", "trees(a,a)"), "each once"),
         (("--class", "groups(s)|tree(a)"), "a class is 'groups'"),
         (("--class", "trees(a)", "--groups", "s"), "--class leaves --groups out"),
-        (("--class", "trees(a)", "--by", "s"), "--by goes without --class"),
+        (("--class", "trees(a)", "--by", "s"), "--by cannot be combined with --class"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:

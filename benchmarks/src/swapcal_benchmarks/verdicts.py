@@ -102,7 +102,7 @@ def one_range(rng: Generator) -> File:
 
 
 def drift(rng: Generator) -> File:
-    """A bias of everybody from the middle of the file on."""
+    """A bias of all rows from the middle of the file on."""
     p, g = rng.beta(2, 4, 8000), rng.integers(0, 10, 8000)
     late = np.arange(8000) >= 4000
     size = 2 * sure_effect(float(np.mean(p * (1 - p))), 8000, 11)

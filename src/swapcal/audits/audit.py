@@ -211,7 +211,7 @@ class Audit(Stateful):
 
     Examples
     --------
-    >>> audit = Audit(n=2, names=["everybody", "new customers"])
+    >>> audit = Audit(n=2, names=["all", "new customers"])
     >>> for y, new in [(1, 0), (0, 1), (0, 1), (1, 0)]:
     ...     audit.update(y, 0.5, [1, new])
     >>> audit.calibration(), audit.multicalibration(), audit.swap_multicalibration(r=1)

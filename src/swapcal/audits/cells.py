@@ -121,8 +121,8 @@ class Cell:
 
     Examples
     --------
-    >>> Cell(0.3, 0, "everybody", 100, 100.0, 0.02, -0.01, 0.05, 0.04).name
-    'everybody'
+    >>> Cell(0.3, 0, "all", 100, 100.0, 0.02, -0.01, 0.05, 0.04).name
+    'all'
     """
 
     value: float
@@ -375,10 +375,10 @@ class Witness:
     Examples
     --------
     >>> from swapcal.audits import Audit
-    >>> audit = Audit(n=1, names=["everybody"])
+    >>> audit = Audit(n=1, names=["all"])
     >>> audit.update_many([0, 0], [0.5, 0.5], [[1], [1]])
     >>> audit.witness().name, audit.witness().mean
-    ('everybody', 0.5)
+    ('all', 0.5)
     """
 
     value: float

@@ -50,7 +50,7 @@ class Column(Stateful):
         Names of more numbers of each round, whose means over groups are kept.
     parts : collection of str
         What to keep beside the sums, of "histograms", without which there is no summary; "timeline", bias over time;
-        "sample", from which chance is drawn for all groups together; and "clusters", where rows hang together in
+        "sample", from which chance is drawn for all groups together; and "clusters", where rows form clusters in
         clusters whose numbers come with them.
     anytime : bool
         Whether intervals hold at any time, as for a stream that is looked at again and again; else for one look.

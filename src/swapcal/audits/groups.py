@@ -228,7 +228,7 @@ class GroupBias:
     """One entry for each group, "all" first.
 
     name; rows, weight: how many rows, and the sum of their weights. mean: mean of V, NaN without rows; [low, high]: its
-    interval. Those of all groups hold together with 97 %, that of everybody with 99.5 %. error: what the group alone
+    interval. Those of all groups hold together with 97 %, that of all rows with 99.5 %. error: what the group alone
     would give as multicalibration error at r = 2. exact: whether intervals hold for any stream; else they are those of
     many rows, or of many clusters where `clusters` says so. anytime: whether they hold at any time, else for one look.
     few_clusters: whether there are too few clusters for any interval.
@@ -261,22 +261,22 @@ class GroupBias:
 
     @property
     def near(self) -> Float64Array:
-        """The end of the interval that is nearest to 0, with its sign: bias beyond doubt; 0 where it holds 0."""
+        """The end of the interval that is nearest to 0, with its sign: 0 where it holds 0."""
         near: Float64Array = np.where(self.low > 0, self.low, np.where(self.high < 0, self.high, 0.0))
         return near
 
     @property
     def n_used(self) -> int:
-        """Groups with rows, besides everybody."""
+        """Groups with rows, besides that of all rows."""
         return int(np.count_nonzero(self.rows[1:] > 0))
 
     @property
     def n_biased(self) -> int:
-        """Groups that are biased, besides everybody."""
+        """Groups that are biased, besides that of all rows."""
         return int(np.count_nonzero(self.biased[1:]))
 
     def ranked(self) -> IntArray:
-        """Positions of the groups with rows besides everybody: the biased first, the surest bias first.
+        """Positions of the groups with rows besides that of all rows: the biased first, the surest bias first.
 
         The others follow by their evidence.
         """

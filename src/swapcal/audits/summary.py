@@ -47,7 +47,7 @@ class ColumnSummary:
     all rows, the bins of forecasts whose interval does. together: whether the
     global test says that there is bias. weight: sum of the weights, the T of the totals. groups: every group
     over all its rows. constant: the best constant forecast. scores: for 0/1 outcomes. histories: bias over time of
-    everybody and of the worst groups, with `times`, what is known of the time at the start of each block; since: number
+    all rows and of the worst groups, with `times`, what is known of the time at the start of each block; since: number
     of the row, from 1, from which on a group is biased, of those that were not from the start.
     """
 
@@ -135,7 +135,7 @@ def summarize(column: "Column", r: float = 2.0, *, brief: bool = False) -> Colum
 
 
 def _intervals(column: "Column", table: SumTable, forecasts: Float64Array | None) -> tuple[Float64Array, Float64Array]:
-    """Intervals of all cells at their share of the error rate; none where rows hang together.
+    """Intervals of all cells at their share of the error rate; none where rows form clusters.
 
     Forecasts that react to outcomes may leave a cell when it looks worst, so theirs hold at any time.
     """
@@ -230,7 +230,7 @@ def _pooled(cells: Float64Array, bins: IntArray, n_bins: int) -> Float64Array:
 
 
 def _histories(column: "Column", groups: GroupBias) -> tuple[dict[str, GroupHistory] | None, dict[str, int] | None]:
-    """Bias over time of everybody and of the worst groups, and since when those that are off are."""
+    """Bias over time of all rows and of the worst groups, and since when those that are off are."""
     if column.timeline is None:
         return None, None
     chosen = [0, *groups.ranked()[:N_HISTORIES].tolist()]
@@ -309,9 +309,9 @@ def _heat(table: SumTable, bins: IntArray, n_bins: int) -> tuple[Float64Array, F
 def _witness(column: "Column", cells: Cells, near: Float64Array, r: float) -> str:
     """The sentence about where the forecasts are most wrong.
 
-    That is the cell that adds most to the swap error, of those that are biased beyond doubt if there are any. A bias of
+    That is the cell that adds most to the swap error, of those that are biased if there are any. A bias of
     one group shows in every larger group, too: of the cells of the same forecast that have 9 tenths of its sum, the one
-    with the largest bias beyond doubt says most. A direction of the linear class speaks if it adds more.
+    with the largest significant bias says most. A direction of the linear class speaks if it adds more.
     """
     sure = np.flatnonzero(near > 0)
     order = sure if len(sure) else np.arange(len(cells))

@@ -1,7 +1,7 @@
 """The global test: whether there is bias at all, where no single group or range of forecasts can be named.
 
 Each family of groups that have no row in common (values of a column, ranges of forecasts, both crossed) is tested by
-its weighted sum of squares; the smallest p-value counts as many times as there are families. Where rows hang together,
+its weighted sum of squares; the smallest p-value counts as many times as there are families. Where rows form clusters,
 one sum over all groups and ranges is compared with those that random signs of the clusters give.
 """
 

@@ -87,7 +87,7 @@ class ForecasterRules(Rules[Any]):
         """Predicting again and again does not change what would be forecast.
 
         Forecasts whose outcome never comes must leave no trace in what is said next. Where shares of corrections are
-        shown they do, as outcomes that are out count there: then it is asked without a hint.
+        shown they do, as outcomes that are pending count there: then it is asked without a hint.
         """
         forecaster, stream = self.make(), self.stream
         rules = getattr(forecaster, "rules", None)

@@ -223,10 +223,10 @@ def audit(
     json: AsJson = False,
     fail_above: FailAbove = None,
 ) -> None:
-    """Can these forecasts be trusted for everybody? A verdict in words, and every group with its bias.
+    """Can these forecasts be trusted, for every group? A verdict, and each group with its bias.
 
     Rows without an outcome or without a forecast are counted and not scored. The file is read twice. With --fail-above
-    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points beyond
+    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points
     doubt, so it does not fail by chance.
 
     Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
@@ -254,7 +254,9 @@ def audit(
         if merge:
             refused = {name: getattr(question, name) for name in ("costs",)}
             if names := [f"--{name}" for name, value in {"discover": discover, **refused}.items() if value]:
-                raise InvalidInput(f"--merge goes without {', '.join(names)}: sums do not tell that, rows do")
+                raise InvalidInput(
+                    f"--merge cannot be combined with {', '.join(names)}: sums do not tell that, rows do"
+                )
             if several:
                 raise InvalidInput("--merge adds up audits of one model at a time: name one column in --p")
             total = auditing.merge_audits(files, question, save=save)
@@ -287,17 +289,18 @@ ALARMED = 1
     "y p groups categories property low high positive time cluster limit",
     p="Column of forecasts.",
     time="Column of times, which alarms then tell.",
-    cluster="Column by which rows hang together (a day), sorted by it.",
+    cluster="Column whose values make clusters of rows (a day), sorted by it.",
 )
 def watch(
     file: File,
     options: dict[str, Any],
     config: ConfigFile = None,
     tolerance: Annotated[
-        float, typer.Option(min=0.0, help="Bias that is no matter, in the unit of the outcome (0.02: 2 points).")
+        float, typer.Option(min=0.0, help="Bias to ignore, in the unit of the outcome (0.02: 2 points).")
     ] = 0.0,
     alpha: Annotated[
-        float | None, typer.Option(help="Probability of ever a false alarm; 0.01 unless --every is given.")
+        float | None,
+        typer.Option(help="Probability that there is a false alarm, over the whole run; 0.01 unless --every is given."),
     ] = None,
     every: Annotated[float | None, typer.Option(help="Or: rows in which there is one false alarm on average.")] = None,
     settle: Annotated[int, typer.Option(min=1, help="Rows at the start that settle range and groups.")] = 1_000,
@@ -307,7 +310,7 @@ def watch(
 ) -> None:
     """Say which group's forecasts have gone wrong, as soon as that is sure.
 
-    One may look after every row: with --alpha 0.01 there is ever a false alarm in one stream of a hundred, whatever
+    One may look after every row: with --alpha 0.01 one stream of a hundred has a false alarm, whatever
     the stream does. Alarms are lines on standard output. A file of CSV or JSON lines may grow while it is watched.
 
     Exit codes: 0 no alarm, 1 an alarm, 2 bad input, 130 stopped with Ctrl-C.
@@ -412,8 +415,8 @@ def report(
 
 
 app = typer.Typer(
-    help="Online forecasts that are calibrated for everybody.\n\nExample: swapcal audit scores.csv --y late --p score "
-    "--groups carrier,origin",
+    help="Online forecasts that are calibrated for every group.\n\nExample: swapcal audit scores.csv --y late --p "
+    "score --groups carrier,origin",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -435,7 +438,7 @@ def _main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and stop.")
     ] = False,
 ) -> None:
-    """Online forecasts that are calibrated for everybody.
+    """Online forecasts that are calibrated for every group.
 
     Example: swapcal audit scores.csv --y late --p score --groups carrier,origin
     """

@@ -201,7 +201,7 @@ def _intervals(cells: Sequence[Mapping[str, Any] | None]) -> list[str]:
 
 
 def groups_view(result: Result, width: int) -> Table | None:
-    """Everybody and the worst groups, in `width` columns; None where nothing is known of groups."""
+    """All rows and the worst groups, in `width` columns; None where nothing is known of groups."""
     words, sides = result.wording, list(result.columns)
     several = len(result.sections) > 1
     rows = [row | (row["sections"][result.first.title] if several else {}) for row in group_rows(result)]
@@ -268,7 +268,7 @@ def _classes(result: Result, width: int) -> Table:
 
 
 def _models(result: Result) -> Table:
-    """One row for each model: its verdict, groups off, bias of everybody, loss, and the change from the first."""
+    """One row for each model: its verdict, groups off, bias of all rows, loss, and the change from the first."""
     table, words, rows = _table("\nModels"), result.wording, section_rows(result)
     ordered = any(row["before"]["auc"] is not None for row in rows)
     table.add_column("model", overflow="ellipsis", no_wrap=True, max_width=24)

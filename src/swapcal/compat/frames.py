@@ -47,7 +47,7 @@ def forecaster_for(
     frame : pandas, polars or Arrow frame
         Rows in the order of time.
     y : str
-        Column of outcomes; rows without one teach nothing.
+        Column of outcomes; rows without one are not learned from.
     hint : str, optional
         Column of a model's forecasts.
     groups : sequence
@@ -104,7 +104,7 @@ def recalibrate(
     data : frame, path or mapping of arrays
         Rows in the order of time: a pandas, polars or Arrow frame, or a file.
     y : str
-        Column of outcomes; rows without one are forecast and teach nothing.
+        Column of outcomes; rows without one are forecast and not learned from.
     p : str or sequence of str, optional
         Column of a model's forecasts; its ends or its classes with `interval` or `classes`.
     groups : str or sequence

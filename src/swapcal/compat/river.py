@@ -2,7 +2,7 @@
 
 `predict_one` is pure, as river asks, and gives the mean of the two values that a forecast would be drawn from;
 `learn_one` plays the round. What that keeps is in docs/deterministic.md: calibration for every group, smooth in the
-forecast, against everybody.
+forecast, against any adversary.
 """
 
 import math
@@ -97,7 +97,7 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
     model
         A classifier or pipeline; it keeps learning.
     groups
-        For whom: names of features, tuples of names, comparisons, as `swapcal.Groups` takes them; None: everybody.
+        For whom: names of features, tuples of names, comparisons, as `swapcal.Groups` takes them; None: all rows.
     max_groups
         Largest number of groups.
     seed
@@ -356,7 +356,7 @@ class _GroupMetric(metrics.base.RegressionMetric):
 class SwapError(_GroupMetric):
     """The swap multicalibration error of forecasts so far, a total over the rounds.
 
-    Groups are functions of the features, which river's `evaluate` does not pass on: there they are everybody. In a loop
+    Groups are functions of the features, which river's `evaluate` does not pass on: there they are all rows. In a loop
     of your own give them, `metric.update(y, p, x=x)`.
 
     Parameters

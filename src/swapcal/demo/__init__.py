@@ -1,4 +1,4 @@
-"""`swapcal demo`: a year of flights, a plain model, and what calibration for everybody changes.
+"""`swapcal demo`: a year of flights, a plain model, and what calibration for every group changes.
 
 The stream, the model and the words are here; everything else is what `swapcal run` and `swapcal report` do.
 """

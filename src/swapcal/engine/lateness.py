@@ -114,7 +114,7 @@ def shown(report: Lateness, rung: Share) -> str:
         return f"The model's own numbers are shown {since}: {needed}."
     if rung.totals[shares.SHARE] > 0.0:
         return (
-            f"The model's own numbers are shown {since}: {on}, those that are out may cost more, and together that is "
+            f"The model's own numbers are shown {since}: {on}, those pending may cost more, and together that is "
             f"beyond the {100.0 * max(rung.budget, rung.tolerance):.2g} % that may be spent."
         )
     return f"The model's own numbers are shown {since}: no correction has been found that gains; {on}."

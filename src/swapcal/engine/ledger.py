@@ -28,7 +28,7 @@ class Ledger:
 
     And for all rounds together, what the proof needs where outcomes come late or a value was played outright
     (docs/guarantees.md, section 2): `drift`, by how much the potential may have risen beyond the draws; `reserved`, the
-    size of the draws whose outcomes are out; and the largest that the sum of both ever was.
+    size of the draws whose outcomes are pending; and the largest that the sum of both ever was.
 
     Where a share of a correction is shown (`share`), what was shown is not what was said: `moved_sums` is the sum of x
     V at what was shown, in the cell of its nearest value, less that of x V at what was said, in its own; `moved_counts`

@@ -242,7 +242,7 @@ class Chunk(NamedTuple):
 
 
 # --------
-# Rounds of recorded streams whose outcomes are out: all that their updates will need, in arrays.
+# Rounds of recorded streams whose outcomes are pending: all that their updates will need, in arrays.
 
 ROOM, WIDTH = 16, 4
 ROUND, SLOT, KIND, LENGTH = range(4)

@@ -16,7 +16,7 @@ Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 i
 with c the slope of V: mean |r| / mean |y - base| (1 for a mean), or the secant of V between base and what was said,
 weighed by d^2, where that is flatter, to a quarter. Rounds are kept in blocks of 64 in a row, at most `n_blocks` of
 them (then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the
-sum of d r over its known outcomes, and what those that are out are worth: as much as known outcomes were that took
+sum of d r over its known outcomes, and what those that are pending are worth: as much as known outcomes were that took
 longer than theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the
 worst for as many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
 likelihood; its noise is that between blocks, at least that between groups of neighbors, at least what rows of one
@@ -31,9 +31,9 @@ What it promises
 ----------------
 1. *For every sequence of outcomes and delays.* Over all rounds, the loss of what is shown on a rung over that of its
    base is at most (budget + max(2 / known, 1 / (4 occasions))) times the base's loss on known outcomes, plus the sum
-   over rounds that are out at the last round shown, and that round, of what they lose. *Proof.* Nothing after the last
+   over rounds pending at the last round shown, and that round, of what they lose. *Proof.* Nothing after the last
    round with k > 0 costs anything. What was known then cost `spent`, and spent <= spent + out <= the first term, as
-   `out` is not negative and k > 0 was allowed. The rest is out, or is that round. [] At once, with every outcome
+   `out` is not negative and k > 0 was allowed. The rest is pending, or is that round. [] At once, with every outcome
    coming, the second term is one round.
 2. *If the base is right*, given all outcomes so far, told or not, the expected excess of a round is (k d)^2 / 2 for a
    mean, whatever delays depend on: k and d are fixed before its outcome.
@@ -204,7 +204,7 @@ class Share:
     budget : float
         The share of the base's loss that may be spent.
     tolerance : float
-        Above 0: a correction that repairs the mean of V beyond chance is shown where it is not shown to lose more than
+        Above 0: a correction that surely repairs the mean of V is shown where it is not shown to lose more than
         this share of the base's loss, which may then be spent.
     n_blocks : int
         Blocks that are kept, at most.
@@ -401,7 +401,7 @@ class Share:
         return min(rho, 1.0) * (many / known)
 
     def _look(self, block: int) -> None:
-        """At the beginning of a block: the share, and what those that are out may cost."""
+        """At the beginning of a block: the share, and what those that are pending may cost."""
         totals, known, span = self.totals, float(self.totals[KNOWN]), float(self.totals[SPAN])
         tails, longest = [(0.0, 0.0, 0.0, 0.0)] * (N_BINS + 1), 0.0
         for b in range(N_BINS - 1, -1, -1):
@@ -460,7 +460,7 @@ class Share:
         totals[SHARE] = min(max(k, 0.0), 1.0)
 
     def _calibrated(self, k: float, variance: float, rho: float, few: float, rounds: float) -> float:
-        """The share that repairs the mean of V, where the base is off and `said` is less so, both beyond chance."""
+        """The share that repairs the mean of V, where the base is off and `said` is less so, both significantly."""
         totals = self.totals
         base, said, base_square, cross, said_square, loss, loss_square, pairs = totals[BIAS : ROW_PAIRS + 1].tolist()
         known, n = float(totals[KNOWN]), float(totals[OCCASIONS])
@@ -487,7 +487,7 @@ def _bin(lag: float) -> int:
 
 
 def _worth(row: list[float], tail: tuple[float, ...], never: float) -> tuple[float, float]:
-    """What a block is worth, and of that the outcomes that are out."""
+    """What a block is worth, and of that the outcomes that are pending."""
     waits, least = row[N] - row[KNOWN_OF], -row[WORST] / row[N]
     late = least
     if tail[COUNT] >= 30.0 and tail[SIZE] > 0.0:

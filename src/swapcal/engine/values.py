@@ -396,7 +396,7 @@ class HintRecord:
         self.totals = np.zeros(5)
 
     def clean(self, row: Row, size: float) -> bool:
-        """Whether no active function shows bias of the hint beyond doubt.
+        """Whether no active function shows a significant bias of the hint.
 
         One more outcome as large as any has been must not clear or convict a hint, so each sum is first moved by that
         `size` of V towards 0.

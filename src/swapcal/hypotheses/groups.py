@@ -65,7 +65,7 @@ class _Memory(dict[tuple[Any, ...], Row]):
 class Groups(OverVectors):
     """A finite class whose functions are groups: who has which value in which column.
 
-    Position 0 is "all", everybody. Every value of a column is a group, a column of many numbers is cut into bands, and
+    Position 0 is "all", all rows. Every value of a column is a group, a column of many numbers is cut into bands, and
     a tuple of columns has one group for each combination. Values first seen late get their own group while there is
     room; rare ones share the group "<column>=other", and missing ones (None, NaN) "<column>=missing". A case that has
     no entry for a column is refused: the column may be misspelled.

@@ -30,7 +30,7 @@ class Trees(OverVectors):
     A column of numbers is cut into `bins` bins that hold about as many rows each; a box of two columns takes half as
     many bins of each, one of three a quarter. A value that has more than its share of the rows is a bin by itself, and
     what is left is cut by its own quantiles. Other columns have a bin for each value. Missing values (None, NaN, no
-    entry) have a bin, and so have all values that were not among the first rows. Position 0 is "all", everybody.
+    entry) have a bin, and so have all values that were not among the first rows. Position 0 is "all", for all rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Intervals and several quantiles at once, calibrated for everybody, that never cross."""
+"""Intervals and several quantiles at once, calibrated for every group, that never cross."""
 
 from swapcal.intervals.ahead import MultiHorizon
 from swapcal.intervals.forecasts import IntervalForecast, PredictiveDistribution, QuantilesForecast

@@ -467,7 +467,7 @@ class Quantiles(Composite[QuantilesForecast]):
             if (node.below is None or above[node.below]) and (node.above is None or not above[node.above]):
                 forecaster.update(part, _on_its_side(_inside(u, start, stop), part.value, not above[node.position]))
             else:
-                # The label says nothing of this part, and is not out: outcomes that are out would lower the share.
+                # The label says nothing of this part, and is not out: outcomes that are pending would lower the share.
                 forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))

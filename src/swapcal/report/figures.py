@@ -172,7 +172,7 @@ _LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)))
 
 
 def bias_over_time(result: Result, which: str | None = None) -> Figure:
-    """Mean bias of everybody and of the two worst groups in about twelve stretches of the stream, one after the other.
+    """Mean bias of all rows and of the two worst groups in about twelve stretches of the stream, one after the other.
 
     Of the model's own forecasts, or swapcal's where there is no model, unless `which` says "before" or "after".
     """
@@ -232,7 +232,7 @@ Curves = list[tuple[str, str, Curve]]
 
 
 def reliability(result: Result, group: str = "all", section: Section | None = None) -> Figure:
-    """What was forecast against the property of what came, by bins of forecasts, for one group ("all" is everybody).
+    """What was forecast against the property of what came, by bins of forecasts, for one group ("all" is all rows).
 
     On the diagonal forecasts are right on average; below it they were too high. Vertical lines are intervals that hold
     for all bins together; bars at the bottom are rows. `section` is the first one of the result, unless given.

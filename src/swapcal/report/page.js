@@ -103,7 +103,7 @@
           key === "name"
             ? (a, b) => sign * nameOf(a).localeCompare(nameOf(b), undefined, { numeric: true })
             : (a, b) => sign * ((numberOf(a, key) || 0) - (numberOf(b, key) || 0));
-        // Everybody stays on top.
+        // All rows stay on top.
         body.append(lines[0], ...lines.slice(1).sort(compare));
         filter();
       });

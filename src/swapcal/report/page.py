@@ -153,7 +153,7 @@ def chosen_groups(result: Result, limit: int = 32) -> Chosen:
 
 
 def _diagrams(result: Result, chosen: Chosen) -> list[dict[str, Any]]:
-    """Reliability diagrams: of everybody and of the chosen groups, or of everybody for each class."""
+    """Reliability diagrams: of all rows and of the chosen groups, or of all rows for each class."""
     if result.task == "classes":
         parts = [("class", class_title(one.title), "all", one) for one in result.sections[:N_CLASSES]]
     else:

@@ -518,7 +518,7 @@ class Card(NamedTuple):
 
 
 def cards(result: Result) -> list[Card]:
-    """What people ask first: how many groups are off, the worst of them, everybody, losses, and more for each task."""
+    """What people ask first: how many groups are off, the worst of them, all rows, losses, and more for each task."""
     if result.kind == "comparison":
         return []
     if result.task == "classes":

@@ -204,7 +204,7 @@ class MVP(BorderRival):
     Notes
     -----
     C_i = sum_f f(x) (exp(a_{f,i}) - exp(-a_{f,i})) / c(n_{f,i}) with a = eta S / c, and the two-point rule at the first
-    change of sign. A context in no group gets the lowest forecast and teaches nothing. Time O(m active groups) a round,
+    change of sign. A context in no group gets the lowest forecast; nothing is learned. Time O(m active groups) a round,
     memory O(m |F|).
 
     Examples

@@ -102,7 +102,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         "info": {
             "title": "swapcal",
             "version": __version__,
-            "description": "Forecasts that are calibrated for everybody, stored before they are answered. Requests "
+            "description": "Forecasts that are calibrated for every group, stored before they are answered. Requests "
             "with an id can be sent again: they are answered as before, and nothing is learned twice.",
         },
         "paths": paths,

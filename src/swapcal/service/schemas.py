@@ -240,7 +240,9 @@ class SideErrors(Struct, frozen=True):
     calibration: float
     multicalibration: float
     swap_multicalibration: float
-    groups_off: Annotated[int, Meta(description="Groups that are biased over all their rounds, beyond doubt.")]
+    groups_off: Annotated[
+        int, Meta(description="Groups that are biased over all their rounds: the interval leaves out 0.")
+    ]
     witness: str | None
 
 
@@ -250,11 +252,11 @@ class SideBias(Struct, frozen=True):
     bias: float
     low: Annotated[float, Meta(description="Of an interval; those of all groups hold together with 97 %.")]
     high: float
-    off: Annotated[bool, Meta(description="Biased beyond doubt.")]
+    off: Annotated[bool, Meta(description="Biased: the interval leaves out 0.")]
 
 
 class GroupView(Struct, frozen=True):
-    """One group: the hints (`before`) and the forecasts (`after`); "all" is everybody."""
+    """One group: the hints (`before`) and the forecasts (`after`); "all" is all rows."""
 
     name: str
     rounds: int

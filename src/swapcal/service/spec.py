@@ -19,8 +19,7 @@ Column = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 _TOLERANCE = (
-    "Bias that is no matter, in units of the outcome; for quantiles, in shares of outcomes. 2 % of the range if not"
-    " given."
+    "Bias to ignore, in units of the outcome; for quantiles, in shares of outcomes. 2 % of the range if not given."
 )
 _ALPHA = "Probability of a false alarm ever; 0.05 if not given."
 _EVERY = (
@@ -29,7 +28,7 @@ _EVERY = (
 )
 _PROTECT = (
     "How much of a correction of the hint is shown: the share that the outcomes so far speak for (loss), one that "
-    "repairs the mean beyond chance too (calibration), or all (nothing)."
+    "surely repairs the mean too (calibration), or all (nothing)."
 )
 _BUDGET = "The share of the loss of the hints that corrections may cost; 0.002, or 0.01 to protect calibration."
 _CORRECTIONS = "With outcome_order = 'forecast': an outcome may be replaced by another one until it is learned."

@@ -130,7 +130,7 @@ def columns(
 
 
 def unweighted(rows: Rows) -> tuple[Rows, Float64Array | None]:
-    """The groups without the weights of their cases; and those, which everybody's group holds, if not all are 1."""
+    """The groups without the weights of their cases; and those, which the group of all rows holds, if not all are 1."""
     weights = rows.values[rows.indptr[:-1]]
     if (weights == 1.0).all():
         return rows, None
@@ -160,7 +160,7 @@ _Sides = dict[str, tuple[int, SideBias, float]]
 
 
 def _groups(column: Column) -> _Sides:
-    """Rounds, bias and evidence of each group that has rounds, everybody included."""
+    """Rounds, bias and evidence of each group that has rounds, that of all rows included."""
     if not column.n_rounds:
         return {}
     bias = column.groups()

@@ -92,7 +92,7 @@ class Arena:
 
 
 def groups(n: int, seed: int, n_rows: int = 256) -> Float64Array:
-    """A pool of memberships in `n` overlapping groups of different sizes; the first group holds everybody.
+    """A pool of memberships in `n` overlapping groups of different sizes; the first group holds all rows.
 
     Parameters
     ----------

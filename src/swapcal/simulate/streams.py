@@ -29,7 +29,7 @@ class Stream:
     Parameters
     ----------
     x : array of shape (T, n_groups)
-        Group membership, 0 or 1; the first group holds everybody.
+        Group membership, 0 or 1; the first group holds all rows.
     y : array of shape (T,)
         Labels: 0 or 1 if `truth_scale` is None, else real numbers in [0, 1].
     hint : array of shape (T,)
@@ -93,7 +93,7 @@ def drifting(n_rounds: int, seed: int, n_groups: int = 20, *, binary: bool = Fal
     seed : int
         Of everything that is drawn.
     n_groups : int
-        Groups, the first of which holds everybody.
+        Groups, the first of which holds all rows.
     binary : bool
         Labels 0 or 1 instead of real ones.
 
@@ -487,7 +487,7 @@ def lead_times(y: Float64Array, median: float, seed: int) -> Float64Array:
 
 
 def drift_meanwhile(n_rounds: int, seed: int, delay: int) -> tuple[Stream, Float64Array]:
-    """Drift during the delay: group effects turn to their opposite while an outcome is out.
+    """Drift during the delay: group effects turn to their opposite while an outcome is pending.
 
     Parameters
     ----------

@@ -156,7 +156,7 @@ def parse_groups(text: str) -> tuple[str | tuple[str, ...], ...]:
             raise InvalidInput(f"groups must be column names such as sex,race,sex*race; got {text!r}")
         if parts == ("all",):
             way = "leave it out, or put a column of that name in double quotes: --groups '\"all\"'"
-            raise InvalidInput(f"the group all, everybody, is always there; {way}")
+            raise InvalidInput(f"the group all, of all rows, is always there; {way}")
         # A tuple of names is taken by the letter, so that a quoted name is never read as a comparison.
         groups.append(parts[0] if len(parts) == 1 and unquoted(parts[0]) == parts[0] else tuple(map(unquoted, parts)))
     return tuple(groups)

@@ -116,7 +116,7 @@ def audit(
     brief: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Result:
-    """Whether the forecasts in a table can be trusted for everybody.
+    """Whether the forecasts in a table can be trusted, for every group.
 
     Parameters
     ----------
@@ -479,7 +479,7 @@ def mergeable_column(
     shown : array, optional
         Edges of the bins of the pictures.
     clustered : bool
-        Whether rows hang together.
+        Whether rows form clusters.
     options
         What else `Column` takes.
     """

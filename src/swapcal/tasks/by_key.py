@@ -110,7 +110,7 @@ class Part(NamedTuple):
 
     @property
     def contexts(self) -> Any:
-        """As a model takes them: the columns of the groups, or everybody."""
+        """As a model takes them: the columns of the groups, or all rows."""
         return self.columns if self.columns else np.ones((len(self.y), 1))
 
     def taken(self, rows: IntArray) -> "Part":
@@ -475,7 +475,7 @@ def run_by_key(
     if config.by is None:
         raise InvalidInput("a run by key needs the column of the keys: give by= (--by)")
     if outcomes is not None:
-        raise InvalidInput("--by goes without --outcomes: keys have no rows that are named")
+        raise InvalidInput("--by cannot be combined with --outcomes: keys have no rows that are named")
     if config.max_pending is None:
         config = replace(config, max_pending=4096 if config.late else 64)
     n_processes = integer(len(_cores()) if processes is None else processes, "processes", 1)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from swapcal.tasks.survey import Survey
 
 # --------
-# When rows were, and which of them hang together: a column of times, and clusters by a column or by the day.
+# When rows were, and which of them belong together: a column of times, and clusters by a column or by the day.
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -88,7 +88,7 @@ _LOOKED = 100
 
 
 def clusters_of(config: TaskConfig, values: Callable[[str], Sequence[Any]]) -> ClusterNumbers | None:
-    """Which rows hang together: those of one value of a column, or of one day where a time is known.
+    """Which rows belong to one cluster: those of one value of a column, or of one day where a time is known.
 
     `values` gives the first entries of a column.
     """

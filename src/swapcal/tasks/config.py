@@ -79,7 +79,7 @@ class TaskConfig:
     >>> TaskConfig("size", interval=0.9, costs="1:5")
     Traceback (most recent call last):
         ...
-    swapcal.errors.InvalidInput: --interval goes without --costs: nobody acts on one number
+    swapcal.errors.InvalidInput: --interval cannot be combined with --costs: nobody acts on one number
     """
 
     y: str = option("Column of outcomes.", MISSING)
@@ -130,13 +130,13 @@ class TaskConfig:
     anytime: bool = option("Intervals that hold at any time, for a file that grows and is looked at again.", False)
     by: str | None = option("Column of keys: one forecaster for each, on all cores. A page: --report.")
     cluster: str | None = option(
-        "Column by which rows hang together (a day, a person); else the day of --time; '' for none."
+        "Column whose values make clusters of rows (a day, a person); else the day of --time; '' for none."
     )
     prefix: int = option("Rows at the start that settle range and groups.", 10_000, min=1)
     max_pending: int | None = option("Rows that can wait for their outcomes.", min=1)
     protect: str = option(
-        "How much of a correction is shown: what outcomes so far speak for (loss), also what repairs the mean or "
-        "coverage beyond chance (calibration), or all of it (nothing).",
+        "How much of a correction is shown: what outcomes speak for (loss), also what surely repairs the mean or "
+        "coverage (calibration), or all of it (nothing).",
         "loss",
     )
     against: Sequence[str] | None = option(
@@ -289,7 +289,7 @@ class TaskConfig:
         ):
             raise InvalidInput("--class leaves --groups out: write --class 'groups|trees(...)' to have both")
         if self.hypotheses is not None and self.by is not None:
-            raise InvalidInput("--by goes without --class: a key has groups")
+            raise InvalidInput("--by cannot be combined with --class: a key has groups")
         if self.costs is not None:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
@@ -298,7 +298,7 @@ class TaskConfig:
             role(self.property, ("identification", "domain"), "property", "sc.Quantile(0.9)")
         for one, other, sentence in CONFLICTS:
             if self.has(one) and self.has(other):
-                raise InvalidInput(f"--{one} goes without --{other}: {sentence}")
+                raise InvalidInput(f"--{one} cannot be combined with --{other}: {sentence}")
         one_of(self.order, "order", ("arrival", "forecast"))
         one_of(self.protect, "protect", ("loss", "calibration", "nothing"))
         if self.budget is not None:

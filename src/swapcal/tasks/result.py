@@ -108,7 +108,7 @@ class LossDifference:
     high: dict[str, float]
 
     def sure(self, group: str) -> int:
-        """-1 if the model is better than the first for this group beyond doubt, 1 if it is worse, else 0."""
+        """-1 if the model is significantly better than the first for this group, 1 if worse, else 0."""
         low, high = self.low.get(group, -np.inf), self.high.get(group, np.inf)
         return -1 if high < 0.0 else 1 if low > 0.0 else 0
 
@@ -246,7 +246,7 @@ class Result:
 
     @builtins.property
     def n_groups(self) -> int:
-        """How many groups there are, besides everybody."""
+        """How many groups there are, besides that of all rows."""
         return len(self.first.groups) - 1
 
     @builtins.property
@@ -320,10 +320,10 @@ def versions() -> dict[str, str]:
 
 
 def group_rows(result: Result) -> list[dict[str, Any]]:
-    """One row for each group with rows: everybody first, then the worst first.
+    """One row for each group with rows: all rows first, then the worst first.
 
     "before" and "after" hold bias, low and high in `unit`: points for probabilities and quantiles, else the unit of the
-    outcome; `off`, whether it is off beyond doubt; `since` when, if not from the start; and the further means of the
+    outcome; `off`, whether it is biased; `since` when, if not from the start; and the further means of the
     section. Of quantiles and intervals there is `coverage`. Where there are several sections, a row has these under
     "sections" by their titles; those of further models hold the difference of the loss from the first model's.
     """
@@ -370,7 +370,7 @@ def _bias(groups: GroupBias, j: int, wording: Wording) -> dict[str, Any]:
 
 
 def _by_worst(result: Result) -> list[str]:
-    """Names of groups, everybody first, then those where some model is off most, beyond doubt first."""
+    """Names of groups, all rows first, then those where some model is biased most."""
     rank: dict[str, tuple[float, float, float]] = {}
     for section in result.sections:
         groups = section.leading.groups
@@ -383,7 +383,7 @@ def _by_worst(result: Result) -> list[str]:
 
 
 def section_rows(result: Result) -> list[dict[str, Any]]:
-    """One row for each section: of every side the bias of everybody, groups off, the worst group, errors and scores."""
+    """One row for each section: of every side the bias of all rows, groups off, the worst group, errors and scores."""
     scale, rows = result.wording.scale, []
     for section in result.sections:
         row: dict[str, Any] = {"title": section.title}
@@ -547,7 +547,7 @@ def _check(result: Result) -> None:
 class Threshold(NamedTuple):
     """What is compared, and with what.
 
-    bias: the largest bias of a group beyond doubt, which is the end of its interval nearest to 0; points for
+    bias: the largest significant bias of a group, which is the end of its interval nearest to 0; points for
     probabilities and quantiles, else units of the outcome. groups: how many groups are off. rms: the root mean square
     bias over all cells, in the units of a bias.
     """

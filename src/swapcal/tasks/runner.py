@@ -117,7 +117,7 @@ def run(
     if outcomes is not None and config.id is None:
         raise InvalidInput("a second file of outcomes (--outcomes) names its rows by a column: add --id COLUMN")
     if state is not None and config.against is not None:
-        raise InvalidInput("--against goes without --state: it keeps the rows of one run")
+        raise InvalidInput("--against cannot be combined with --state: it keeps the rows of one run")
     tell = (lambda _: None) if say is None else say
     whole = state is not None
     records = source if isinstance(source, Records) else read(source, columns=config.columns, whole_lines=whole)

@@ -32,9 +32,9 @@ def watch(
     batches : iterable of Batch
         The stream.
     question : TaskConfig
-        Which columns; `p` must be one of them. `cluster` or `time` are the columns by which rows hang together.
+        Which columns; `p` must be one of them. `cluster` or `time` are the columns whose values make clusters of rows.
     tolerance : float
-        Bias that is no matter, in units of the outcome; for quantiles, in shares of rows.
+        Bias to ignore, in units of the outcome; for quantiles, in shares of rows.
     alpha, every : float, optional
         As for `Monitor`: the probability of a false alarm ever, or the rows in which there is one on average. Default
         alpha = 0.01.

@@ -308,7 +308,7 @@ def class_verdict(sections: "Sequence[Section]", paired: Mapping[str, Paired], c
 
 
 def _off(classes: "Sequence[Section]", which: str) -> "list[Section]":
-    """Classes with bias beyond chance, the largest bias of everybody first."""
+    """Classes with significant bias, the largest bias of all rows first."""
     off = [one for one in classes if which in one.columns and find(one.columns[which]).biased]
     return sorted(off, key=lambda one: -abs(float(one.columns[which].groups.mean[0])))
 
@@ -448,7 +448,7 @@ def _score_sentence(paired: Paired | None, after: ColumnSummary) -> str:
 
 
 def _coverage_sentence(before: ColumnSummary | None, after: ColumnSummary, level: float) -> str:
-    """Coverage of everybody and of the group that is furthest away, before and after."""
+    """Coverage of all rows and of the group that is furthest away, before and after."""
     now = coverage_text(level + float(after.groups.mean[0]))
     was = "" if before is None else f"was {coverage_text(level + float(before.groups.mean[0]))} and "
     text = f"Coverage of all rows {was}is {now}; {percent(level)} was asked for."

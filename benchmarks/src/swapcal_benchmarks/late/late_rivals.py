@@ -101,7 +101,7 @@ def _number(stream: LateStream) -> Float64Array:
 
 
 def with_groups(stream: LateStream) -> Any:
-    """The model's number and an indicator of each group, everybody among them."""
+    """The model's number and an indicator of each group, all rows among them."""
     sparse = package("scipy.sparse", "the rivals", extra="bench")
     groups, source = stream.source.groups, stream.source
     indicators = sparse.csr_matrix(

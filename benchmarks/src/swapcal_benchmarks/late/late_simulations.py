@@ -1,6 +1,6 @@
 """Simulated streams whose truth is known: right models, biased ones, and worlds that move.
 
-Contexts have three labels (2, 4 and 8 values), each value a group, beside everybody. Streams with an odd seed are for
+Contexts have three labels (2, 4 and 8 values), each value a group, beside all rows. Streams with an odd seed are for
 tuning, those with an even one are reported.
 """
 

@@ -118,7 +118,7 @@ def _turned(title: str, rows: list[Standing], streams: tuple[str, ...]) -> list[
 
 
 def _useless(title: str, rows: list[Standing], streams: tuple[str, ...]) -> list[str]:
-    """Proved methods that are worse than the frozen model which everybody was handed."""
+    """Proved methods that are worse than the frozen model which every method was handed."""
     raw = next((r for r in rows if r.contestant.name == "raw model"), None)
     proved = [r for r in rows if r.contestant.card.exponent is not None and not r.contestant.ours]
     calm = [s for s in streams if s not in ADVERSARIES]
@@ -130,7 +130,7 @@ def _useless(title: str, rows: list[Standing], streams: tuple[str, ...]) -> list
         return []
     deaf, names = sum(not r.uses_hint for r in worse), ", ".join(r.contestant.name for r in worse)
     return [
-        f"{title}: larger loss on recorded streams than the frozen model that everybody is handed: {names} "
+        f"{title}: larger loss on recorded streams than the frozen model that every method is handed: {names} "
         f"({len(worse)} of {len(proved)} published methods with a proved rate; {deaf} of these do not use the model)."
     ]
 

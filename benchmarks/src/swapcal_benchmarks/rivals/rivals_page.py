@@ -53,7 +53,7 @@ def page(summary: Summary, n_runs: int, n_seeds: int, command: str) -> str:
 
 _RULES = """## Rules
 
-- One protocol: context and the frozen model's forecast in, forecast out, label in. Everybody is handed the model;
+- One protocol: context and the frozen model's forecast in, forecast out, label in. Every method is handed the model;
   methods that have no use for it ignore it. `swapcal` is not told it, `swapcal + model` takes it as its hint, and
   `swapcal + regression` lets an online regression on the groups and the model learn beside the engine. Rivals run
   with the defaults of their papers, or ours where a paper has none; nobody tuned them.

@@ -141,7 +141,7 @@ class _Scored:
         return np.asarray(self.property.loss(p, self.y), dtype=np.float64)
 
     def errors(self, p: Float64Array, bins: int | Float64Array | None) -> StreamErrors:
-        """Errors over the groups and everybody, on outcomes within the range; `bins` as `Audit` takes them."""
+        """Errors over the groups and all rows, on outcomes within the range; `bins` as `Audit` takes them."""
         audit = Audit(self.property, Finite(self.n), bins=bins)
         audit.update_many(self.inside, p, self.rows)
         return StreamErrors(audit.swap_multicalibration(), audit.multicalibration(), audit.calibration())

@@ -247,7 +247,7 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
         return check_cv(cv, y, classifier=classifier).split(X, y)
 
     def _start(self, X: Any) -> None:
-        """Contexts: everybody, and the groups that were asked for, with bands and values from these rows."""
+        """Contexts: all rows, and the groups that were asked for, with bands and values from these rows."""
         self.estimator_ = self.estimator if self._frozen() else None
         self.groups_ = None
         if self.groups is not None:

@@ -33,7 +33,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         The model; default `LogisticRegression()`. A `FrozenEstimator` is used as it is.
     groups : sequence, optional
         For whom: names of columns, tuples of names, comparisons, as `swapcal.Groups` takes them; for arrays, the
-        numbers of columns. None: everybody. Ten level sets of the model's forecast always join.
+        numbers of columns. None: all rows. Ten level sets of the model's forecast always join.
     cv : int, splitter or None
         How forecasts of rows that the model has not seen are made; None: the model's forecasts of its own training
         rows. Not used with a `FrozenEstimator`.

@@ -124,7 +124,7 @@ def recalibrate(
     hint : str, optional
         The column of your model's forecasts.
     groups : sequence or Groups
-        Columns and tuples of columns, as for `Groups`; or `Groups` that were fitted. None: everybody.
+        Columns and tuples of columns, as for `Groups`; or `Groups` that were fitted. None: all rows.
     weight : str, optional
         The share in [0, 1] for which a case counts.
     known : str, optional
@@ -281,7 +281,7 @@ def audit(
         What was forecast. Default `Probability()`.
     groups : sequence or Groups
         Columns and tuples of columns; every value is a group, matched by name over all parts. For bands of numbers give
-        `Groups` that were fitted, on a sample. None: everybody.
+        `Groups` that were fitted, on a sample. None: all rows.
     bins : int or sequence of float, optional
         As for `Audit`; None: each forecast by itself.
     limit : int
