@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 
 def strata(p: pd.Series, edges: Numbers) -> npt.NDArray[np.int64]:
-    """The stratum of each forecast: of the centre of its bin between `edges`, on 26 steps of half a unit of log odds."""
+    """The stratum of each forecast: of the centre of its bin, on 26 steps of half a unit of log odds."""
     centre = (edges[1:] + edges[:-1]) / 2
     return np.searchsorted(expit(np.arange(-6.0, 6.25, 0.5)), centre, side="right")[places(p, edges)]
 

@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import rankdata
-from scipy.stats import t as student
 from sklearn.isotonic import IsotonicRegression
 
 import naive_verdicts as naive
 from effort import ALL
 from naive_verdicts import Span
-from swapcal.tasks.audit import audit, compare
+from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import to_json
-from swapcal.tasks.runner import run
 
 KINDS = (
     "binary", "few values", "rare", "sorted by outcome", "constant prefix", "weights", "blanks", "real",
