@@ -43,17 +43,18 @@ class Span(NamedTuple):
 def strata(p: pd.Series, edges: Numbers) -> npt.NDArray[np.int64]:
     """The stratum of each forecast: of the centre of its bin, on 26 steps of half a unit of log odds."""
     centre = (edges[1:] + edges[:-1]) / 2
-    return np.searchsorted(expit(np.arange(-6.0, 6.25, 0.5)), centre, side="right")[places(p, edges)]
+    steps = np.searchsorted(1.0 / (1.0 + np.exp(-np.arange(-6.0, 6.25, 0.5))), centre, side="right")
+    return steps.astype(np.int64)[places(p, edges)]
 
 
 def places(p: pd.Series, edges: Numbers) -> npt.NDArray[np.int64]:
     """The number of the bin of each forecast."""
-    return np.searchsorted(edges[1:-1], p, side="right")
+    return np.searchsorted(edges[1:-1], p, side="right").astype(np.int64)
 
 
 def events_in_strata(p: pd.Series, ones: pd.Series, stratum: npt.NDArray[np.int64], delta: float) -> Span:
     """V = p - y with y 0 or 1, in strata of like forecasts: where the count of ones has a tail of delta / 2."""
-    counts, hits = np.bincount(stratum, minlength=26), np.bincount(stratum, ones, 26)
+    counts, hits = (np.bincount(stratum, each, 26).astype(np.float64) for each in (None, ones))
     centre = expit(np.arange(-6.25, 6.5, 0.5))
     mean = float(p.mean())
     most = _least_mean(counts, hits, (hits + 20 * centre) / (counts + 20), delta / 2)
@@ -130,9 +131,8 @@ def at_any_time(n: float, ones: float, forecasts: float, delta: float) -> Span:
 
 def of_events(p: Sequence[float], n: Sequence[float]) -> Numbers:
     """Cumulants 2 to 6 of a sum of events: n of each probability p, summed up from those of one event."""
-    p = np.clip(np.asarray(p, dtype=float), 1e-9, 1 - 1e-9)
-    v = p * (1 - p)
-    d = 1 - 2 * p
+    q = np.clip(np.asarray(p, dtype=float), 1e-9, 1 - 1e-9)
+    v, d = q * (1 - q), 1 - 2 * q
     one = np.array([v, v * d, v * (1 - 6 * v), v * d * (1 - 12 * v), v * (1 - 30 * v + 120 * v**2)])
     return np.asarray(one @ np.asarray(n, dtype=float))
 
