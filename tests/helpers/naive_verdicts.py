@@ -49,7 +49,7 @@ def strata(p: pd.Series, edges: Numbers) -> npt.NDArray[np.int64]:
 
 def places(p: pd.Series, edges: Numbers) -> npt.NDArray[np.int64]:
     """The number of the bin of each forecast."""
-    return np.searchsorted(edges[1:-1], p, side="right").astype(np.int64)
+    return np.searchsorted(edges[1:-1], np.asarray(p, dtype=np.float64), side="right").astype(np.int64)
 
 
 def events_in_strata(p: pd.Series, ones: pd.Series, stratum: npt.NDArray[np.int64], delta: float) -> Span:
