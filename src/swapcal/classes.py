@@ -169,7 +169,7 @@ class Classes(_OfClasses[ClassesForecast]):
     n_classes : int
         K, 2 or more.
     hypotheses : Hypotheses
-        For whom: a finite class or groups.
+        For whom; a linear class or one of a learner, too.
     horizon, max_pending
         As for `Forecaster`.
     seed : int, optional
@@ -213,10 +213,8 @@ class Classes(_OfClasses[ClassesForecast]):
         super().__init__(max_pending)
         self.n_classes, self.hypotheses = inputs.integer(n_classes, "n_classes", 2), hypotheses
         extended = getattr(hypotheses, "extended", None)
-        if extended is None:
-            raise InvalidInput(
-                f"Classes needs a finite class or groups, to which the top class joins; got {hypotheses!r}"
-            )
+        if extended is None or extended(self.n_classes) is hypotheses:
+            raise InvalidInput(f"Classes needs a class of functions that the top class can join; got {hypotheses!r}")
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
 
         def forecaster(functions: Hypotheses, name: object) -> Forecaster:

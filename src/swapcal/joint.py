@@ -17,6 +17,7 @@ from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
+from swapcal.hypotheses.finite import Finite
 from swapcal.properties import Mean, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.state import Packed, Saved
@@ -89,7 +90,7 @@ class Joint(Composite[J]):
     first, second : Elicitable
         What they forecast, with their ranges.
     hypotheses : Hypotheses
-        For whom: a finite class, groups or trees.
+        For whom: groups, trees, another finite class, or a linear one.
     horizon, max_pending
         As for `Forecaster`.
     bins : int, optional
@@ -108,10 +109,8 @@ class Joint(Composite[J]):
         self, first: Elicitable, second: Elicitable, hypotheses: Hypotheses, seed: int | None, settings: dict[str, Any]
     ) -> None:
         super().__init__(settings["max_pending"])
-        extended = getattr(hypotheses, "extended", None)
-        if extended is None:
-            name = type(self).__name__
-            raise InvalidInput(f"{name} needs a finite class or groups, which values join; got {hypotheses!r}")
+        if not hasattr(hypotheses, "extended") or hypotheses.dual not in ("max", "euclidean"):
+            raise InvalidInput(f"{type(self).__name__} needs a finite or a linear class; got {hypotheses!r}")
         self.hypotheses, self.settings = hypotheses, settings
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self.n_bands = inputs.integer(settings["bands"], "bands", 1)
@@ -119,14 +118,18 @@ class Joint(Composite[J]):
         self.bands: dict[float, int] = {}
         rules = {name: settings[name] for name in ("horizon", "bins", "max_pending")}
 
-        def forecaster(target: Elicitable, extra: int, name: str) -> Forecaster:
+        def forecaster(target: Elicitable, functions: Any, name: str) -> Forecaster:
             guide = OnlineRegression() if settings["learn"] else None
             seed = seed_for(self.seed, name)
             # What is shown is what was drawn: cells are values, and the identities below are about cells.
-            return Forecaster(target, extended(extra), hint=guide, seed=seed, protect="nothing", **rules)
+            return Forecaster(target, functions, hint=guide, seed=seed, protect="nothing", **rules)
 
-        self.first = forecaster(first, 0, "first")
-        self.second = forecaster(second, self.n_bands * hypotheses.n, "second")
+        alone: Any = hypotheses.extended(0)
+        if hypotheses.dual == "max":
+            within = alone.extended(self.n_bands * hypotheses.n)
+        else:
+            within = alone | Finite(self.n_bands) * hypotheses
+        self.first, self.second = forecaster(first, alone, "first"), forecaster(second, within, "second")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.hypotheses!r}): {self.n_rounds} rounds"
@@ -284,7 +287,7 @@ class TailMean(Joint[TailMeanForecast]):
     level : float
         a, strictly between 0 and 1.
     hypotheses : Hypotheses
-        For whom: a finite class, groups or trees.
+        For whom: groups, trees, another finite class, or a linear one.
     low, high : float
         Range of the outcomes.
     horizon, bins, seed, max_pending
@@ -297,7 +300,7 @@ class TailMean(Joint[TailMeanForecast]):
     Examples
     --------
     >>> import numpy as np, swapcal as sc
-    >>> tail = sc.TailMean(0.9, sc.Finite(1), seed=1)
+    >>> tail = sc.TailMean(0.9, sc.Finite(1), seed=2)
     >>> y = np.random.default_rng(0).random(4000)
     >>> tail.run(np.ones((4000, 1)), y)[2000:].mean(axis=0).round(2)
     array([0.9 , 0.95])
@@ -367,7 +370,7 @@ class MeanVariance(Joint[MeanVarianceForecast]):
     Parameters
     ----------
     hypotheses : Hypotheses
-        For whom: a finite class, groups or trees.
+        For whom: groups, trees, another finite class, or a linear one.
     low, high, horizon, bins, seed, learn, bands, max_pending
         As for `TailMean`.
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import swapcal as sc
 from effort import some
 from swapcal.classes import Classes, ClassesForecast, PredictionSet, projected, shared_out
+from swapcal.learners import GradientDescent
+from swapcal.potentials import Quadratic
 
 
 def stream(n: int = 4000, seed: int = 0) -> tuple[Any, Any, Any, Any]:
@@ -143,6 +145,19 @@ def test_a_right_model_keeps_its_probabilities_and_a_wrong_one_is_corrected(dela
     assert max(ratios(wrong)) < 0.985
 
 
+@pytest.mark.parametrize("functions", [sc.Linear(2), sc.Oracle(GradientDescent(2))], ids=["linear", "learner"])
+def test_classes_over_linear_functions_and_over_those_of_a_learner(functions: Any) -> None:
+    X, y, sharp, _ = stream(800)
+    classes = Classes(3, functions, seed=1)
+    p = classes.run(X, y, sharp)
+    for forecaster, bound in zip((*classes.forecasters, classes.sure), classes.guarantee(0.05), strict=True):
+        assert forecaster.error() <= bound
+    outcome = np.eye(3)[y]
+    assert np.abs((p - outcome)[400:].mean(axis=0)).max() < 0.05
+    again = Classes.from_bytes(classes.to_bytes())
+    assert np.array_equal(again.run(X[:50], y[:50], sharp[:50]), classes.run(X[:50], y[:50], sharp[:50]))
+
+
 def test_sets_cover_every_group() -> None:
     X, y, sharp, _ = stream(5000)
     sets = PredictionSet(0.9, 3, sc.Finite(2), horizon=5000, seed=1)
@@ -165,7 +180,7 @@ def test_errors_name_the_fault() -> None:
     classes.update(forecast, 1)
     with pytest.raises(sc.AlreadyUpdated):
         classes.update(forecast, 1)
-    with pytest.raises(sc.InvalidInput, match="finite class"):
-        Classes(3, sc.Linear(2))
+    with pytest.raises(sc.InvalidInput, match="top class can join"):
+        Classes(3, sc.Linear(2, potential=Quadratic()))
     with pytest.raises(sc.InvalidInput, match="none below 0"):
         sets.predict(X[0], [1.0, -0.5, 0.5])

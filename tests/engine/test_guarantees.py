@@ -109,7 +109,7 @@ def theorem_b(p: float, radius: float) -> type:
 @pytest.mark.parametrize("sought", SOUGHT)
 def test_one_round_raises_the_quadratic_potential_by_at_most_one_over_n(sought: str) -> None:
     """Theorem B: E[Q_t+1 - Q_t] <= (p - 1) radius E[1 / (n + 1)]; p = 2 and radius 1 for the linear class."""
-    for hypotheses, strategy in product(("linear", "p-norm"), ("greedy", "far", "anti-hint")):
+    for hypotheses, strategy in product(("quadratic", "p-norm"), ("greedy", "far", "anti-hint")):
         members, contexts = CLASSES[hypotheses]
         evidence = members.start(1)
         potential = evidence.potential if isinstance(evidence, FiniteEvidence) else None
@@ -238,7 +238,7 @@ def test_the_error_stays_below_the_guarantee(sought: str, hypotheses: str, strat
 
 
 @pytest.mark.parametrize("r", [1.0, 1.5, 3.0])
-@pytest.mark.parametrize("hypotheses", ["groups", "exponential", "squint", "p-norm", "linear"])
+@pytest.mark.parametrize("hypotheses", ["groups", "exponential", "squint", "p-norm", "linear", "quadratic"])
 def test_the_guarantee_holds_for_other_exponents(hypotheses: str, r: float) -> None:
     for sought, strategy in (("mean", "greedy"), ("expectile", "far")):
         forecaster, adversary = game(sought, hypotheses, strategy, 600, seed=5, r=r)

@@ -77,7 +77,7 @@ def worst_ratio(hypotheses: str, strategy: str, delay: str, n_rounds: int, seed:
 
 
 @pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("hypotheses", ["groups", "linear"])
+@pytest.mark.parametrize("hypotheses", ["groups", "linear", "quadratic"])
 def test_the_guarantee_holds_with_late_outcomes(hypotheses: str, delay: str) -> None:
     for k, strategy in enumerate(STRATEGIES):
         assert worst_ratio(hypotheses, strategy, delay, 600, k, (None, "random")[k % 2]) <= 1.0 + 1e-9

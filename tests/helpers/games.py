@@ -18,7 +18,7 @@ from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hypotheses import Finite, Linear
 from swapcal.intervals import Quantiles
-from swapcal.potentials import Exponential, PNorm, Squint
+from swapcal.potentials import Exponential, PNorm, Quadratic, Squint
 from swapcal.properties import Expectile, Log, Mean, Moment, Probability, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.simulate.adversaries import (
@@ -60,6 +60,7 @@ CLASSES: dict[str, tuple[Hypotheses, Float64Array]] = {
     "squint": (Finite(6, potential=Squint()), groups(6, seed=1)),
     "p-norm": (Finite(12, potential=PNorm()), signed(12, seed=1)),
     "linear": (Linear(5), ball(5, seed=1)),
+    "quadratic": (Linear(5, potential=Quadratic()), ball(5, seed=1)),
 }
 """For whom, and the contexts to choose from."""
 
@@ -254,8 +255,14 @@ class Late:
             self.forecaster.update(*self.waiting.pop(0))
 
 
+def _sides(seed: int, strategies: list[str]) -> tuple[str, str]:
+    """Who plays against whom: every pair comes up."""
+    others, members = divmod(seed, len(CLASSES))
+    return list(CLASSES)[members], strategies[others % len(strategies)]
+
+
 def _engine_game(sought: str, delay: int, seed: int, n_rounds: int) -> list[tuple[float, float]]:
-    members, strategy = list(CLASSES)[seed % len(CLASSES)], list(STRATEGIES)[(seed // 7) % len(STRATEGIES)]
+    members, strategy = _sides(seed, list(STRATEGIES))
     hints, r = (None, "random")[seed % 2], (2.0, 1.0, 3.0)[seed % 3]
     forecaster, adversary = game(sought, members, strategy, n_rounds, seed=seed, hints=hints, r=r)
     for t, _ in enumerate(rounds(Late(forecaster, delay), adversary, n_rounds), start=1):
@@ -266,7 +273,7 @@ def _engine_game(sought: str, delay: int, seed: int, n_rounds: int) -> list[tupl
 
 
 def _ahead_game(sought: str, seed: int, n_rounds: int) -> list[tuple[float, float]]:
-    members, strategy = list(CLASSES)[seed % len(CLASSES)], list(STRATEGIES)[(seed // 7) % (len(STRATEGIES) - 1)]
+    members, strategy = _sides(seed, [each for each in STRATEGIES if each != "anti-hint"])
     settings: dict[str, Any] = {"bins": 2 + seed % 9, "r": (2.0, 1.0, 3.0)[seed % 3]}
     forecaster, adversary = game(sought, members, strategy, n_rounds, seed=seed, **settings)
     promised = float(forecaster.guarantee(DELTA, n_rounds=n_rounds))

@@ -22,6 +22,7 @@ from swapcal.intervals import (
     interval_score,
 )
 from swapcal.intervals.quantiles import BEYOND, tree, unit, unit_back
+from swapcal.potentials import AdaNormalHedge, Quadratic
 
 
 def noisy(n: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -214,13 +215,18 @@ def test_expected_changes_nothing() -> None:
     assert interval.to_bytes() == before
 
 
-def test_linear_classes_work_too() -> None:
+@pytest.mark.parametrize("potential", [AdaNormalHedge(), Quadratic()])
+def test_linear_classes_work_too(potential: Any) -> None:
     rng = np.random.default_rng(0)
     X = np.column_stack([np.full(2000, 0.8), rng.uniform(-0.4, 0.4, size=(2000, 2))])  # with a constant: for everybody
     y = rng.normal(0, 1.0 + X[:, 1])
-    q = Quantiles([0.1, 0.9], sc.Linear(3), seed=1, spread=1.0, horizon=2000, learn=False).run(X, y)
+    functions = sc.Linear(3, potential=potential)
+    q = Quantiles([0.1, 0.9], functions, seed=1, spread=1.0, horizon=2000, learn=False).run(X, y)
     assert (q[:, 0] < q[:, 1]).all()
     assert abs(np.mean((q[:, 0] <= y) & (y <= q[:, 1])) - 0.8) < 0.06
+    # Level sets of hints, which have edges after 256 rounds, join the class or leave it alone.
+    ends = Interval(0.8, functions, seed=1).run(X, y, y + rng.normal(size=2000))
+    assert abs(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])) - 0.8) < 0.06
 
 
 def own_quantiles(bias: float, n: int = 6000) -> tuple[Any, Any, Any]:

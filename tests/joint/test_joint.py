@@ -8,6 +8,8 @@ import pytest
 
 import swapcal as sc
 from swapcal.joint import Joint
+from swapcal.learners import GradientDescent
+from swapcal.potentials import Quadratic
 
 LEVEL = 0.8
 
@@ -69,6 +71,7 @@ def test_the_identity_of_variances_holds_in_every_cell() -> None:
 
 def naive_error(joint: Joint[Any], rounds: list[Any], x: Any, width: float) -> float:
     """The second error: per value of the second, the worst function of the class, alone or within a first value."""
+    order = 2 if isinstance(joint.hypotheses, sc.Linear) else np.inf
     values, total = np.array([f.second.value for f, _ in rounds]), 0.0
     first = np.array([f.first.value for f, _ in rounds])
     labels = np.array([joint.second_label(f.first.value, y) for f, y in rounds])
@@ -76,23 +79,25 @@ def naive_error(joint: Joint[Any], rounds: list[Any], x: Any, width: float) -> f
     for value in np.unique(values):
         here = values == value
         sums = [x[here & some] * v[here & some, None] for some in [first >= -1.0, *(first == z for z in joint.bands)]]
-        total += np.count_nonzero(here) * (max(np.abs(each.sum(axis=0)).max() for each in sums) / here.sum()) ** 2
+        worst = max(float(np.linalg.norm(each.sum(axis=0), order)) for each in sums)
+        total += np.count_nonzero(here) * (worst / here.sum()) ** 2
     return total
 
 
 @pytest.mark.filterwarnings("ignore:.* labels are equal")
+@pytest.mark.parametrize("hypotheses", [sc.Finite(3), sc.Linear(3)], ids=["finite", "linear"])
 @pytest.mark.parametrize("kind", ["tail", "variance"])
-def test_the_second_promise_holds_where_the_first_draw_is_seen(kind: str) -> None:
+def test_the_second_promise_holds_where_the_first_draw_is_seen(kind: str, hypotheses: Any) -> None:
     """Whoever sees the first draw makes the outcome miss it; the second draw is not seen."""
     rng = np.random.default_rng(4)
-    joint = made(kind, hypotheses=sc.Finite(3))
-    x = np.column_stack([np.ones(1500), rng.random((1500, 2)) < 0.5])
+    joint = made(kind, hypotheses=hypotheses)
+    x = np.column_stack([np.ones(1500), rng.random((1500, 2)) < 0.5]) * hypotheses.row(np.ones(3)).values
     rounds = []
     for row in x:
         forecast = joint.predict(row)
         z = forecast.first.value
         # Above a quantile always; on the far side of a mean; sometimes near.
-        y = 1.0 if z < 0.5 or rng.random() < 0.5 else 0.0 if kind == "variance" else min(z + 0.01 * row[1], 1.0)
+        y = 1.0 if z < 0.5 or rng.random() < 0.5 else 0.0 if kind == "variance" else min(z + 0.01 * (row[1] > 0.0), 1.0)
         joint.update(forecast, y)
         rounds.append((forecast, y))
     width = joint.second.rules.property.high
@@ -181,8 +186,10 @@ def test_what_is_refused() -> None:
         sc.CVaR()
     with pytest.raises(sc.NotElicitable, match=r"sc\.MeanVariance\(groups\)"):
         sc.Variance()
-    with pytest.raises(sc.InvalidInput, match="finite class"):
-        sc.TailMean(0.9, sc.Linear(2))
+    with pytest.raises(sc.InvalidInput, match="finite or a linear class"):
+        sc.TailMean(0.9, sc.Oracle(GradientDescent(2)))
+    with pytest.raises(sc.InvalidInput, match="potential"):
+        sc.TailMean(0.9, sc.Linear(2, potential=Quadratic()))
     with pytest.raises(sc.InvalidInput, match="level"):
         sc.TailMean(1.0, sc.Finite(2))
     tail = made("tail")

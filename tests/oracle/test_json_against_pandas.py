@@ -1,4 +1,4 @@
-"""Every number of the JSON result of an audit again, in plain pandas: no sums that merge, no sketches, all at once."""
+"""Every number of the JSON of audits, runs and comparisons again, in plain pandas: no sums that merge, all at once."""
 
 import io
 import json
@@ -12,15 +12,17 @@ import pytest
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
+import naive_verdicts as naive
 from effort import ALL
+from naive_verdicts import Span
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import to_json
 
 KINDS = (
     "binary", "few values", "rare", "sorted by outcome", "constant prefix", "weights", "blanks", "real",
-    "real, growing range", "real, weights", "quantile", "quantile of heaps", "expectile", "expectile, sorted",
-    "quantile, weights", "expectile, weights",
+    "real, growing range", "real, weights", "real, skewed", "quantile", "quantile of heaps", "expectile",
+    "expectile, sorted", "quantile, weights", "expectile, weights", "clusters", "few clusters", "real, clusters",
 )  # fmt: skip
 
 
@@ -30,6 +32,7 @@ class Case(NamedTuple):
     kind: str
     level: float
     weight: str | None
+    cluster: str | None = None
 
 
 def case(name: str, seed: int, n: int = 4000) -> Case:
@@ -39,7 +42,7 @@ def case(name: str, seed: int, n: int = 4000) -> Case:
     kind = name.split(",")[0].split(" ")[0]
     if kind in ("real", "quantile", "expectile"):
         center = rng.gamma(3.0, 10.0, n)
-        y = center * rng.lognormal(0.0, 0.4, n) + 3.0 * (g == "b")
+        y = center * rng.lognormal(0.0, 1.2 if "skewed" in name else 0.4, n) + 3.0 * (g == "b")
         if "growing" in name:
             y *= np.linspace(0.2, 4.0, n)
         table["y"] = np.round(y) if "heaps" in name else y
@@ -61,9 +64,11 @@ def case(name: str, seed: int, n: int = 4000) -> Case:
     if name == "blanks":
         for column in ("y", "p", "g"):
             table.loc[rng.random(len(table)) < 0.1, column] = np.nan
-    return Case(
-        table, stated, {"real": "mean"}.get(kind, kind if kind in ("quantile", "expectile") else "mean"), level, weight
-    )
+    cluster = "week" if "clusters" in name else None
+    if cluster:
+        table["week"] = rng.integers(0, 15 if "few" in name else 150, n)
+    kind = kind if kind in ("quantile", "expectile") else "mean"
+    return Case(table, stated, kind, level, weight, cluster)
 
 
 # The oracle. A row's V is (p - y) / (high - low) for means, 1{y <= p} - q for quantiles, and |1{y <= p} - q| (p - y) /
@@ -160,8 +165,8 @@ def test_every_number(name: str, seed: int, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     made.table.to_csv(path, index=False)
     table = pd.read_csv(path)
-    result = audit(path, TaskConfig("y", "p", ["g", "h"], property=made.property, weight=made.weight))
-    check(json.loads(to_json(result))["result"], table, made)
+    asked = TaskConfig("y", "p", ["g", "h"], property=made.property, weight=made.weight, cluster=made.cluster)
+    check(json.loads(to_json(audit(path, asked)))["result"], table, made)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -204,6 +209,7 @@ def check(found: dict[str, Any], table: pd.DataFrame, made: Case) -> None:
     check_constant(side, rows, kind, level)
     check_groups(found, side, rows, v, kind, level)
     check_totals(found, side, rows, v, kind)
+    check_verdict(found["verdict"]["decision"]["before"], side, judged(rows, v, made, side, low, high), made)
     if binary:
         check_scores(side["scores"], rows)
     else:
@@ -245,10 +251,131 @@ def check_groups(
         if kind == "quantile":
             below = (rows["y"] <= rows["p"])[inside].astype(float)
             assert close(shown["before"]["coverage"], weighted(below, w))
-    # An interval that leaves out 0 belongs to a group that is called off.
-    for j, off in enumerate(groups["significant"]):
-        if groups["low"][j] > 0 or groups["high"][j] < 0:
-            assert off
+        assert close(shown["before"]["predicted"], weighted(rows["p"][inside], w), 1e-7)
+        assert close(shown["before"]["observed"], weighted(rows["y"][inside], w), 1e-7)
+        assert shown["before"]["off"] == (groups["low"][j] > 0 or groups["high"][j] < 0)
+        for end in ("low", "high"):
+            assert close(shown["before"][end], unit * groups[end][j], 1e-7) or abs(groups[end][j]) < 1e-9
+
+
+def audit_edges(p: pd.Series, shown: np.ndarray) -> np.ndarray:
+    """The edges of the bins of an audit: between values where there are 200 at most, else also at quantiles."""
+    values = np.unique(p)
+    if len(values) <= 200:
+        return np.unique(np.concatenate([shown[:1], (values[1:] + values[:-1]) / 2, shown[-1:]]))
+    return np.unique(np.concatenate([shown, np.quantile(p, np.arange(1, 29) / 29)]))
+
+
+def judged(rows: pd.DataFrame, v: pd.Series, made: Case, side: dict[str, Any], low: float, high: float) -> pd.DataFrame:
+    """The rows with what the rule looks at: V, whether it has two values, ones and their probability, and bins."""
+    shown = np.array(side["edges"])
+    edges = audit_edges(made.table["p"].dropna(), shown)
+    table = rows.assign(v=v, place=naive.places(rows["p"], edges), shown=naive.places(rows["p"], shown))
+    events = (low, high) == (0.0, 1.0) and bool(rows["y"].isin([0.0, 1.0]).all()) and made.kind == "mean"
+    table["binary"] = made.weight is None and (events or made.kind == "quantile")
+    quantile = made.kind == "quantile"
+    table["q"] = 1.0 - made.level if quantile else rows["p"]
+    table["ones"] = (rows["y"] > rows["p"]).astype(float) if quantile else rows["y"]
+    # Forecasts of one quantile are all one stratum, whatever they are.
+    table["stratum"] = 0 if quantile else naive.strata(rows["p"], edges)
+    return table
+
+
+def span_of(table: pd.DataFrame, delta: float, usual: float, cluster: str | None, *, stratified: bool) -> Span:
+    """The interval of the bias of some rows."""
+    if cluster is not None:
+        return naive.clustered(table["v"], table["w"], table[cluster], delta)
+    if not table["binary"].iloc[0]:
+        return naive.terms(table["w"] * table["v"], float(table["w"].sum()), usual, delta)
+    if stratified and table["stratum"].nunique() > 1:
+        return naive.events_in_strata(table["q"], table["ones"], table["stratum"].to_numpy(), delta)
+    return naive.events(len(table), float(table["ones"].sum()), float(table["q"].sum()), delta)
+
+
+def near(found: list[float | None], span: Span, within: float = 0.01) -> bool:
+    """Whether an interval is the same, up to a hundredth of its width: what the tail's formula is good for."""
+    width = span.high - span.low
+    return all(a is not None and abs(a - b) <= within * width for a, b in zip(found, span, strict=True))
+
+
+def check_verdict(
+    found: dict[str, Any], side: dict[str, Any], table: pd.DataFrame, made: Case, *, adaptive: bool = False
+) -> None:
+    """Intervals of groups, biased ranges and cells, the global test, and what the verdict is made from."""
+    usual, members, n = float(((table["w"] * table["v"]) ** 2).mean()), groups_of(table, ["g", "h"]), made.cluster
+    spans, groups = {}, side["groups"]
+    for j, name in enumerate(groups["name"]):
+        share = naive.OVERALL if name == "all" else naive.GROUPS / (len(members) - 1)
+        inside = table[members[name]]
+        spans[name] = span_of(inside, naive.ALPHA * share, usual, n, stratified=True)
+        mean = weighted(inside["v"], inside["w"])
+        spans[name] = Span(min(spans[name].low, mean), max(spans[name].high, mean))
+        assert near([groups["low"][j], groups["high"][j]], spans[name]), (name, groups["low"][j], spans[name])
+    clear = all(span.clear for span in spans.values())
+    # Ranges of forecasts over all rows; and cells, of which there are none where rows hang together.
+    ranges = check_biased(found, side, table, members, made, usual, adaptive=adaptive)
+    together = check_global(side, table, made)
+    expected = naive.findings(spans, side["typical"], ranges=ranges, together=together)
+    assert close(found["detectable"], expected["detectable"], 0.01)
+    assert close(found["detectable_in_groups"], expected["detectable_in_groups"], 0.01)
+    if clear:
+        assert found["overall"] == expected["overall"]
+        assert set(found["groups"]) == expected["groups"]
+    assert (found["n_groups"], found["ranges"]) == (expected["n_groups"], ranges)
+    assert found["few_clusters"] == (made.cluster is not None and table[made.cluster].nunique() < naive.FEWEST_CLUSTERS)
+    for half, limit in (("detectable", 0.1), ("detectable_in_groups", 0.2)):
+        assert abs(found[half] / (limit * side["typical"]) - 1.0) > 0.01  # else too near to be told
+    assert found["few_rows"] == expected["few_rows"]
+
+
+def check_biased(
+    found: dict[str, Any],
+    side: dict[str, Any],
+    table: pd.DataFrame,
+    members: dict[str, pd.Series],
+    made: Case,
+    usual: float,
+    *,
+    adaptive: bool,
+) -> int:
+    """How many ranges of forecasts and cells are biased; each interval again."""
+    bins = [table[table["shown"] == k] for k in sorted(table["shown"].unique())]
+    cells = [table[inside & (table["place"] == k)] for k in table["place"].unique() for inside in members.values()]
+    cells = [cell for cell in cells if len(cell)]
+    assert side["n_cells"] == len(cells)
+    counted: dict[str, list[Span]] = {}
+    for name, share, some in (("ranges", naive.RANGES, bins), ("cells", naive.CELLS, cells)):
+        n_possible = len(some)
+        if adaptive:
+            n_possible = len(side["edges"]) - 1 if name == "ranges" else n_possible
+        delta, counted[name] = naive.ALPHA * share / n_possible, []
+        for part in some:
+            if name == "cells" and made.cluster is not None:
+                continue
+            if not table["binary"].iloc[0] and made.cluster is None and len(part) < naive.FEWEST_ROWS:
+                continue
+            counted[name].append(span_of(part, delta, usual, made.cluster, stratified=False))
+    biased = {name: sum(span.biased for span in spans) for name, spans in counted.items()}
+    unclear = {name: sum(not span.clear for span in spans) for name, spans in counted.items()}
+    assert abs(len(side["ranges"]) - biased["ranges"]) <= unclear["ranges"]
+    assert abs(side["n_biased"] - biased["cells"]) <= unclear["cells"]
+    assert found["ranges"] == len(side["ranges"]) + side["n_biased"]
+    shown = [cell for cell in side["worst"] if cell["low"] > 0 or cell["high"] < 0]
+    assert len(shown) == min(side["n_biased"], len(shown))
+    return int(found["ranges"])
+
+
+def check_global(side: dict[str, Any], table: pd.DataFrame, made: Case) -> bool:
+    """Whether the global test finds bias."""
+    if made.cluster is None:
+        p = naive.global_test(table, ["g", "h"], binary=bool(table["binary"].iloc[0]))
+        between = 0.9 * naive.ALPHA * naive.TOGETHER < p < 1.1 * naive.ALPHA * naive.TOGETHER
+    else:
+        few = table[made.cluster].nunique() < naive.FEWEST_CLUSTERS
+        p = 1.0 if few else naive.signs_test(table, ["g", "h"], made.cluster)
+        between = 0.001 < p < 0.02  # as it is drawn
+    assert between or side["together"] == (p <= naive.ALPHA * naive.TOGETHER), p
+    return bool(side["together"])
 
 
 def check_totals(found: dict[str, Any], side: dict[str, Any], rows: pd.DataFrame, v: pd.Series, kind: str) -> None:

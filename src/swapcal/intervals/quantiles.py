@@ -33,22 +33,22 @@ class Contexts:
     """Reads contexts by a class of functions and adds ten level sets of the hint, which has no range of its own.
 
     The edges are the deciles of the first 256 hints; until then, and without hints, no level set is active. Classes
-    that are not finite stay as they are.
+    that nothing can join, as `Linear` with the quadratic potential, stay as they are.
     """
 
-    __slots__ = ("edges", "finite", "functions", "hints", "hypotheses", "n_bands")
+    __slots__ = ("edges", "functions", "hints", "hypotheses", "joined", "n_bands")
 
     def __init__(self, hypotheses: Hypotheses, n_bands: int = 10) -> None:
         self.hypotheses, self.n_bands = hypotheses, n_bands
         extended: Callable[[int], Hypotheses] | None = getattr(hypotheses, "extended", None)
-        self.finite = extended is not None
         self.functions = hypotheses if extended is None else extended(n_bands)
+        self.joined = self.functions is not hypotheses
         self.hints: list[float] = []
         self.edges: tuple[float, ...] = ()
 
     def read(self, x: Any, hint: float | None, *, learn: bool = True) -> Any:
         """The context for the forecasters; with `learn`, hints and values of columns are noticed."""
-        if not self.finite:
+        if not self.joined:
             return x
         look = self.hypotheses.row if learn else getattr(self.hypotheses, "peek", self.hypotheses.row)
         row = look(x)
