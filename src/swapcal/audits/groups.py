@@ -166,7 +166,7 @@ class GroupSums:
     """What is known of each group: rows, sum of w |f|, of w f V, of its square; and `usual`, the mean of (w V)^2.
 
     binary: where V = p - y with y 0 or 1, each row counts once, and functions are groups (0 or 1): intervals are exact,
-    of one look, or F2, which hold at any time. Otherwise Student's or F3, from 100 rows on. clusters: where rows hang
+    of one look, or F2, which hold at any time. Otherwise Student's or F3, from 100 rows on. clusters: where rows belong
     together: the same over these, from 20 of them on.
 
     Examples
