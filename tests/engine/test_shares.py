@@ -492,7 +492,7 @@ def test_sentences_say_why_nothing_is_shown() -> None:
     assert "no correction has been found that gains" in said(600)
     turned = np.where(np.arange(3000) < 500, model + 0.1, model - 0.3)
     assert "that is beyond the 0.2 % that may be spent" in said(800, turned, 100.0)
-    assert "has lost 18 %" in said(800, turned, 100.0, budget=0.05)
+    assert "has lost 21 %" in said(800, turned, 100.0, budget=0.05)
 
 
 # Delays that depend on outcomes

@@ -471,7 +471,8 @@ class Quantiles(Composite[QuantilesForecast]):
                 forecaster.forget(part)
         assert self.spread is not None  # there was one when the forecast was made
         self._size.update(forecast.size, size(abs(label - forecast.center) / forecast.unit, self.spread))
-        if abs(label - forecast.center) >= FAR * forecast.scale:
+        # The scale itself follows outcomes that move: those that the usual one would not reach are off the map as well.
+        if abs(label - forecast.center) >= FAR * min(forecast.scale, _STRETCH * self.spread * forecast.unit):
             self._find(label, None if forecast.center == self.middle else forecast.center - self.shift, forecast.unit)
         else:
             del self._warm[:1]
