@@ -188,7 +188,8 @@ def ball_rows(
             paper_value=1.0,
             measured=most,
             holds=most <= 1.0,
-            note="the learner that the corollary says exists, written down for balls of dual norms; at most 1 is proved",
+            note="the learner that the corollary says exists, written down for balls of dual norms; "
+            "at most 1 is proved",
         )
     ]
     found: dict[tuple[float, int], dict[int, dict[float, float]]] = {}
