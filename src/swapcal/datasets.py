@@ -25,6 +25,7 @@ TAXI = 30.0
 ORDER = ("month", "day", "sched_dep_time", "carrier", "flight")
 COLUMNS = (*ORDER, "hour", "minute", "origin", "dest", "distance", "arr_delay", "air_time", "dep_delay")
 
+
 def flights(months: int = 12) -> Any:
     """A year of flights from New York as a pandas frame, with a model's predictions from March on.
 

@@ -364,7 +364,7 @@ def bench(context: typer.Context) -> None:
 
 def demo(
     out: Annotated[Path, typer.Option(help="Directory for the pages.")] = Path("swapcal-demo"),
-    rows: Annotated[int | None, typer.Option(min=1, help="Play only so many flights, from March on.")] = None,
+    rows: Annotated[int | None, typer.Option(min=500, help="Play only so many flights, from March on.")] = None,
     json: AsJson = False,
 ) -> None:
     """Flights of 2013: will they be late, and by how much? A frozen model before and after, and pages.
