@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from swapcal.client import Client, Retries, Unreachable
 from swapcal import datasets
+from swapcal.client import Client, Retries, Unreachable
 from swapcal.demo import GROUPS
 from swapcal.service.config import Config, Service, checked
 from swapcal.service.schemas import Case, Outcome
