@@ -115,7 +115,7 @@ def test_ahead_for_a_learner_of_squares(n_rounds: int, note: float) -> None:
     beside = sc.Finite(3, potential=Exponential()) | made
     assert found[2] < _ahead(beside, n_rounds) < n_rounds
     quantile = sc.Forecaster(sc.Quantile(0.5, density=2.0), made, bins=15).guarantee(0.05, n_rounds=n_rounds)
-    assert quantile == n_rounds
+    assert float(quantile) == n_rounds
 
 
 @pytest.mark.parametrize("seed", range(6))
