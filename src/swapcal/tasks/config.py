@@ -403,7 +403,6 @@ class TaskConfig:
             "property": self.property if isinstance(self.property, str) else repr(self.property),
             "learner": None if self.learner is None else dict(self.learner.spec()),
             "learn": self.learns,
-            "later": self.later or None,
         }
         rare = (
             "interval",
