@@ -111,7 +111,7 @@ def test_bound_ahead_covers_every_split_of_the_rounds(learner: Any, r: float) ->
         assert ahead <= n_rounds
         for a in (0.1, 0.5, 2.0, 20.0):
             counts = rng.multinomial(n_rounds, rng.dirichlet(np.full(6, a))).astype(float)
-            evidence.taught[:] = counts  # type: ignore[attr-defined]
+            evidence.taught[:] = counts
             none = np.zeros(6)
             part = Tally(6, learner.n, n_rounds, counts, counts, none)
             assert evidence.bound(part, r, 0.05) >= 0.0

@@ -113,3 +113,63 @@ def test_the_command_audits_and_recalibrates_them(tmp_path: pathlib.Path) -> Non
     losses = run["paired"]["Brier score"]
     assert losses["before"] == pytest.approx(np.mean((p - y) ** 2), abs=1e-12)
     assert losses["after"] < 0.5 * losses["before"]
+
+
+def test_a_stream_of_the_service_learns_them() -> None:
+    pytest.importorskip("msgspec")
+    from swapcal.service.spec import StreamSpec
+    from swapcal.service.stream import Stream
+
+    x, y, _ = _stream(1500)
+    stream = Stream("s", StreamSpec(groups=["g"], seed=1))
+    assert isinstance(stream.property, Probability)
+    said = []
+    for row, label in zip(x, y.tolist(), strict=True):
+        [made] = stream.predict([stream.validate({"g": int(row[1])}, 0.4)])
+        said.append(made.value)
+        stream.learn(made, 0.4, label)
+    late = np.array(said)[750:]
+    assert [late[x[750:, 1] == k].mean() for k in (0, 1)] == pytest.approx([0.2, 0.6], abs=0.05)
+
+
+def test_frames_and_wrappers_take_them() -> None:
+    pd, dummy = pytest.importorskip("pandas"), pytest.importorskip("sklearn.dummy")
+    from swapcal.compat.sklearn import MulticalibratedClassifier, MulticalibratedRegressor
+    from swapcal.tasks.config import TaskConfig
+
+    x, y, p = _stream()
+    table = pd.DataFrame({"g": x[:, 1], "y": y, "p": p})
+    config = TaskConfig("y", "p", "g", property="probability", seed=1)
+    found = sc.recalibrate(table, "y", "p", "g", config=config)
+    assert found.paired["Brier score"].after < 0.5 * found.paired["Brier score"].before
+    made = MulticalibratedRegressor(dummy.DummyRegressor(), property=Probability(), groups=["g"]).fit(table[["g"]], y)
+    forecasts = made.predict(table[["g"]])
+    assert [forecasts[x[:, 1] == k].mean() for k in (0, 1)] == pytest.approx([0.2, 0.6], abs=0.05)
+    # A classifier of scikit-learn takes classes; the error names what takes numbers.
+    with pytest.raises(ValueError, match="a regressor numbers"):
+        MulticalibratedClassifier(dummy.DummyClassifier(), groups=["g"]).fit(table[["g"]], y)
+
+
+def test_a_model_of_river_takes_them() -> None:
+    river = pytest.importorskip("river.dummy")
+    from river import stats
+
+    from swapcal.compat.river import MulticalibratedRegressor
+
+    x, y, _ = _stream(2000)
+    model = MulticalibratedRegressor(river.StatisticRegressor(stats.Mean()), Probability(), groups=["g"])
+    for row, label in zip(x, y.tolist(), strict=True):
+        model.learn_one({"g": int(row[1])}, label)
+    assert [model.predict_one({"g": k}) for k in (0, 1)] == pytest.approx([0.2, 0.6], abs=0.05)
+
+
+def test_keys_of_spark_take_them() -> None:
+    pa = pytest.importorskip("pyarrow")
+    from swapcal.compat.spark.workers import SparkColumns, play_bucket
+    from swapcal.keyed import KeyBucket
+
+    events = {"store": ["a"] * 4, "t": [1.0, 1.0, 2.0, 3.0], "case": ["1", "1", "2", "2"]}
+    events |= {"p": [0.3, None, 0.3, None], "y": [None, 0.4, None, 1.4]}
+    columns = SparkColumns("store", "y", "p", (), ("t",), None, "case")
+    played = play_bucket(KeyBucket(sc.Forecaster(Probability(), sc.Finite(1), seed=1)), pa.table(events), columns)
+    assert played["status"].to_pylist() == ["forecast", "learned", "forecast", "invalid"]

@@ -169,18 +169,14 @@ class Error(float):
         """The number as a plain float: the error is no larger."""
         return float(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _error, (float(self), self.kind, self.at_least, self.parts)
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (float(self), self.kind), {"at_least": self.at_least, "parts": self.parts}
 
     def __repr__(self) -> str:
         number = float.__repr__(self)
         return {"at most": f"at most {number}", "answers": f"{number} over the answers"}.get(self.kind, number)
 
     __str__ = __repr__
-
-
-def _error(value: float, kind: str, at_least: float, parts: dict[str, Error]) -> Error:
-    return Error(value, kind, at_least=at_least, parts=parts)
 
 
 def observed(rules: "Rules", state: "State", r: float, *, said: bool = False) -> Error:

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from swapcal.engine.theorems import certified_separately
-from swapcal.engine.values import grown
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.hypotheses.finite import Composable, Finite
-from swapcal.potentials import AdaNormalHedge, PNorm, Potential, Quadratic
+from swapcal.hypotheses.finite import Finite, Gathered, OfMembers
+from swapcal.potentials import PNorm, Potential, Quadratic
 from swapcal.protocols import Evidence, Hypotheses, Row, Rows, Tally
 from swapcal.sparse import checked_rows, each, gathered
 from swapcal.typing import Float64Array, IntArray, Spec
 
 
-class BlocksEvidence:
+class BlocksEvidence(Gathered):
     r"""Per bin the vector S of sums of x V, and per block b its length ||S_b|| and spread C_b = sum of ||x_b|| |V|.
 
     Phi(x) = sum over b of W(||S_b||, C_b) <S_b, x_b> / ||S_b||, where W is the potential's weight of a function that
@@ -36,15 +35,15 @@ class BlocksEvidence:
         For how many bins there is room.
     """
 
-    __slots__ = ("blocks", "counts", "edges", "factors", "norms", "potential", "spreads", "sums")
+    __slots__ = ("blocks", "edges", "factors", "norms")
+
+    follows = ("norms", "factors")
 
     def __init__(self, blocks: IntArray, potential: Potential, capacity: int) -> None:
-        self.blocks, self.potential = blocks, potential
-        self.edges = np.flatnonzero(np.diff(blocks, prepend=-1, append=-1))
+        self.blocks, self.edges = blocks, np.flatnonzero(np.diff(blocks, prepend=-1, append=-1))
         n_blocks = len(self.edges) - 1
-        self.sums, self.counts = np.zeros((capacity, len(blocks))), np.zeros(capacity)
-        # The last two follow from the first.
-        self.spreads, self.norms, self.factors = (np.zeros((capacity, n_blocks)) for _ in range(3))
+        super().__init__(potential, capacity, len(blocks), n_blocks)
+        self.norms, self.factors = np.zeros((capacity, n_blocks)), np.zeros((capacity, n_blocks))
 
     def phi(self, bin: int, row: Row) -> float:
         """Added up in the order of the positions."""
@@ -81,56 +80,18 @@ class BlocksEvidence:
         levels = self.potential.level(self.norms[bin].take(active), self.spreads[bin].take(active))
         return float(levels.max()) if levels is not None and levels.size else 0.0
 
-    def grow(self, capacity: int) -> None:
-        """Make room for the evidence of `capacity` values."""
-        for name in ("sums", "spreads", "norms", "factors", "counts"):
-            setattr(self, name, grown(getattr(self, name), capacity))
-
-    def rescale(self, v: float) -> None:
-        """Count in units in which V is `v` <= 1 times what it was; spreads so that no potential rises."""
-        spreads = self.spreads * (v if isinstance(self.potential, AdaNormalHedge) else 1.0)
-        self.restore({"sums": self.sums * v, "spreads": spreads, "counts": self.counts})
-
-    def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
-        """(Phi now - Phi at the draw) V."""
-        return (self.phi(bin, row) - phi) * v
-
-    def reserve(self, phi: float) -> float:
-        """|Phi|."""
-        return abs(phi)
-
     @property
     def theorem(self) -> str:
         """Name of the potential's theorem."""
         return f"theorem A' for blocks, {self.potential!r}"
-
-    def bound(self, tally: Tally, r: float, delta: float) -> float:
-        """The potential's theorem, with blocks for functions."""
-        return self.potential.bound(tally, r, delta)
 
     def certified(self, tally: Tally, r: float) -> float | None:
         """Theorem C for what has been seen."""
         n = tally.n_values
         return certified_separately(self.potential, self.norms[:n], self.spreads[:n], self.counts[:n], tally, r)
 
-    def spread(self) -> Float64Array:
-        """The largest spread of each bin, over the blocks."""
-        largest: Float64Array = np.max(self.spreads, axis=1)
-        return largest
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The state; lengths and factors follow from it."""
-        return {"sums": self.sums, "spreads": self.spreads, "counts": self.counts}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Take the state of `arrays` over."""
-        m = len(arrays["counts"])
-        if m > len(self.counts):
-            self.grow(m)
-        for name in ("sums", "spreads", "counts"):
-            own = getattr(self, name)
-            own[:m], own[m:] = arrays[name], 0.0
-        self.norms[:], self.factors[:] = 0.0, 0.0
+    def _follow(self, m: int) -> None:
+        """Lengths and factors, of the first `m` values."""
         for b, (begin, end) in enumerate(pairwise(self.edges.tolist())):
             part = self.sums[:m, begin:end]
             self.norms[:m, b] = np.sqrt((part * part).cumsum(axis=1)[:, -1])
@@ -149,7 +110,7 @@ def side_by_side(parts: "Sequence[Hypotheses]") -> IntArray:
     return np.concatenate(blocks)
 
 
-class Union(Composable):
+class Union(OfMembers):
     """The functions of several classes: `A | B`. Each part reads the context by itself; what is promised holds for all.
 
     A linear class is one block, each function of a finite one a block by itself, and blocks of all parts stand side by
@@ -168,12 +129,13 @@ class Union(Composable):
     (4, array([0.6, 0.8, 0.6, 0.8]), 5.0)
     """
 
-    __slots__ = ("blocks", "hidden", "learned", "n", "offsets", "parts", "potential")
+    __slots__ = ("blocks", "hidden", "learned", "members", "n", "offsets", "parts", "potential")
 
     def __init__(self, parts: Sequence[Any]) -> None:
         flat = [each for part in parts for each in (part.parts if isinstance(part, Union) else (part,))]
         # What a learning hint sees comes first.
         self.parts: tuple[Any, ...] = tuple(sorted(flat, key=_place))
+        self.members = self.parts
         potentials = [part.potential for part in self.parts]
         if any(isinstance(one, (PNorm, Quadratic)) or one != potentials[0] for one in potentials):
             raise InvalidInput(
@@ -286,22 +248,6 @@ class Union(Composable):
             return Finite(self.n, potential=self.potential).start(capacity)
         return BlocksEvidence(self.blocks, self.potential, capacity)
 
-    def fit(self, X: Any) -> None:
-        """Let the parts that can learn from a first part of the stream."""
-        for part in self.parts:
-            if hasattr(part, "fit"):
-                part.fit(X)
-
-    def snapshot(self) -> list[Any]:
-        """What the parts have learned so far, for `restore`."""
-        return [part.snapshot() if hasattr(part, "snapshot") else None for part in self.parts]
-
-    def restore(self, snapshot: list[Any]) -> None:
-        """Go back to a snapshot."""
-        for part, one in zip(self.parts, snapshot, strict=True):
-            if hasattr(part, "restore"):
-                part.restore(one)
-
     def spec(self) -> Spec:
         """Plain data: that of the parts."""
         return {"kind": "Union", "n": self.n, "parts": [dict(part.spec()) for part in self.parts]}
@@ -348,7 +294,7 @@ def resumed_parts(parts: Sequence[Any], spec: Spec) -> list[Any]:
     return [part.resumed(one) if hasattr(part, "resumed") else part for part, one in zip(parts, specs, strict=True)]
 
 
-class Product(Composable):
+class Product(OfMembers):
     """The functions of one class in each group of another: `groups * features`.
 
     For each group g there is a block of all g(x) h(x), h of the features; so the supremum is the largest, over groups,
@@ -369,7 +315,7 @@ class Product(Composable):
     (4, array([0, 1, 2, 3]), 5.0)
     """
 
-    __slots__ = ("blocks", "features", "groups", "n", "potential")
+    __slots__ = ("blocks", "features", "groups", "members", "n", "potential")
 
     def __init__(self, groups: Any, features: Any) -> None:
         if groups.dual != "max" or features.dual not in ("max", "euclidean"):
@@ -380,7 +326,8 @@ class Product(Composable):
             raise InvalidInput(
                 "a product needs one potential for both classes, one that weighs functions by themselves"
             )
-        self.groups, self.features, self.potential = groups, features, groups.potential
+        self.groups, self.features, self.members = groups, features, (groups, features)
+        self.potential = groups.potential
         self.n: int = groups.n * features.n
         own = np.arange(features.n) if features.dual == "max" else np.zeros(features.n, dtype=np.int64)
         self.blocks = (np.arange(groups.n)[:, None] * (int(own[-1]) + 1) + own).ravel()
@@ -433,30 +380,10 @@ class Product(Composable):
         """That of the features, and root(2 n ln m) for m groups."""
         return float(self.features.complexity(n_rounds)) + math.sqrt(2.0 * n_rounds * math.log(self.groups.n))
 
-    def extended(self, extra: int) -> Union:
-        """The class with the level sets of a hint behind it."""
-        return Union([self]).extended(extra)
-
-    def start(self, capacity: int) -> Evidence:
-        """No evidence, and room for that of `capacity` values."""
-        return Union([self]).start(capacity)
-
-    def fit(self, X: Any) -> None:
-        """Let the parts that can learn from a first part of the stream."""
-        Union([self.groups, self.features]).fit(X)
-
-    def snapshot(self) -> list[Any]:
-        """What the parts have learned so far, for `restore`."""
-        return Union([self.groups, self.features]).snapshot()
-
-    def restore(self, snapshot: list[Any]) -> None:
-        """Go back to a snapshot."""
-        Union([self.groups, self.features]).restore(snapshot)
-
     def spec(self) -> Spec:
         """Plain data: that of both classes."""
         return {"kind": "Product", "n": self.n, "parts": [dict(self.groups.spec()), dict(self.features.spec())]}
 
     def resumed(self, spec: Spec) -> "Product":
         """These classes, with what those of `spec` have learned."""
-        return Product(*resumed_parts((self.groups, self.features), spec))
+        return Product(*resumed_parts(self.members, spec))

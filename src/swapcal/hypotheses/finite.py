@@ -35,6 +35,42 @@ class Composable:
 
         return Product(self, other)
 
+    def extended(self, extra: int) -> Any:
+        """The class with the level sets of a hint behind it."""
+        from swapcal.hypotheses.blocks import Union
+
+        return Union([self]).extended(extra)
+
+    def start(self, capacity: int) -> Any:
+        """No evidence, and room for that of `capacity` values."""
+        from swapcal.hypotheses.blocks import Union
+
+        return Union([self]).start(capacity)
+
+
+class OfMembers(Composable):
+    """A class that is made of others, its `members`, some of which learn from what they read."""
+
+    __slots__ = ()
+
+    members: Sequence[Any]
+
+    def fit(self, X: Any) -> None:
+        """Let the members that can learn from a first part of the stream."""
+        for one in self.members:
+            if hasattr(one, "fit"):
+                one.fit(X)
+
+    def snapshot(self) -> list[Any]:
+        """What the members have learned so far, for `restore`."""
+        return [one.snapshot() if hasattr(one, "snapshot") else None for one in self.members]
+
+    def restore(self, snapshot: list[Any]) -> None:
+        """Go back to a snapshot."""
+        for member, one in zip(self.members, snapshot, strict=True):
+            if hasattr(member, "restore"):
+                member.restore(one)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Finite(Composable):
@@ -114,21 +150,95 @@ class Finite(Composable):
         return {"kind": "Finite", "n": self.n, "potential": dict(self.potential.spec()), "names": names}
 
 
-class FiniteEvidence:
+class Drifts:
+    """What rounds add to the drift of a potential that weighs functions by themselves, from `phi`."""
+
+    __slots__ = ()
+
+    def phi(self, bin: int, row: Row) -> float:
+        """The evidence of a value for a context."""
+        raise NotImplementedError
+
+    def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
+        """(Phi now - Phi at the draw) V."""
+        return (self.phi(bin, row) - phi) * v
+
+    def reserve(self, phi: float) -> float:
+        """|Phi|."""
+        return abs(phi)
+
+
+class Gathered(Drifts):
+    """Sums and spreads by bin, and what follows from them: the arrays of a state, and the potential's theorem.
+
+    Classes below name in `follows` the arrays that are computed from these.
+    """
+
+    __slots__ = ("counts", "potential", "spreads", "sums")
+
+    follows: ClassVar[tuple[str, ...]]
+
+    def __init__(self, potential: Potential, capacity: int, n: int, n_spreads: int) -> None:
+        self.potential, self.counts = potential, np.zeros(capacity)
+        self.sums, self.spreads = np.zeros((capacity, n)), np.zeros((capacity, n_spreads))
+
+    def grow(self, capacity: int) -> None:
+        """Make room for the evidence of `capacity` values."""
+        for name in (*_STATE, *self.follows):
+            setattr(self, name, grown(getattr(self, name), capacity))
+
+    def rescale(self, v: float) -> None:
+        """Count in units in which V is `v` <= 1 times what it was; spreads so that no potential rises."""
+        spreads = self.spreads * (v if isinstance(self.potential, AdaNormalHedge) else 1.0)
+        self.restore({"sums": self.sums * v, "spreads": spreads, "counts": self.counts})
+
+    def bound(self, tally: Tally, r: float, delta: float) -> float:
+        """The potential's theorem; with counts, for the spread that was observed."""
+        return self.potential.bound(tally, r, delta)
+
+    def spread(self) -> Float64Array:
+        """The largest spread of each bin."""
+        largest: Float64Array = np.max(self.spreads, axis=1)
+        return largest
+
+    def arrays(self) -> dict[str, Float64Array]:
+        """The state; all else follows from it."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, arrays: dict[str, Float64Array]) -> None:
+        """Take the state of `arrays` over; what depends on nothing else is computed anew."""
+        m = len(arrays["counts"])
+        if m > len(self.counts):
+            self.grow(m)
+        for name in _STATE:
+            own = getattr(self, name)
+            own[:m], own[m:] = arrays[name], 0.0
+        for name in self.follows:
+            getattr(self, name)[:] = 0.0
+        self._follow(m)
+
+    def _follow(self, m: int) -> None:
+        """Compute what follows from the state of the first `m` values."""
+        raise NotImplementedError
+
+
+_STATE = ("sums", "spreads", "counts")
+
+
+class FiniteEvidence(Gathered):
     """Per (bin, function): the sum s of gains, its spread c, and the weight that the potential gives them.
 
     Weights are kept, not recomputed: only the entries that a round touches change. Memory is three floats per (bin,
     function).
     """
 
-    __slots__ = ("counts", "potential", "scaled", "spreads", "sums", "unit", "weights")
+    __slots__ = ("scaled", "unit", "weights")
+
+    follows = ("weights",)
 
     def __init__(self, n: int, potential: Potential, capacity: int) -> None:
-        self.potential = potential
-        self.sums = np.zeros((capacity, n))
-        self.spreads = np.zeros((capacity, n))
+        super().__init__(potential, capacity, n, n)
         self.weights = np.zeros((capacity, n))
-        self.counts = np.zeros(capacity)
         # Whether evidence is weighed in units of the size of V, and 1 over that; in an array, because kernels set it.
         self.scaled = isinstance(potential, AdaNormalHedge)
         self.unit = np.ones(1)
@@ -137,7 +247,7 @@ class FiniteEvidence:
         """Weigh all evidence anew, by another size of V."""
         if self.scaled and float(self.unit[0]) * size != 1.0:
             self.unit[0] = 1.0 / size
-            self._weigh(len(self.counts))
+            self._follow(len(self.counts))
 
     def phi(self, bin: int, row: Row) -> float:
         """sum_j w_ij x_j, added up in the order of the positions."""
@@ -168,27 +278,16 @@ class FiniteEvidence:
             return math.inf
         return float(levels.max()) if levels.size else 0.0
 
-    def grow(self, capacity: int) -> None:
-        """Make room for the evidence of `capacity` values."""
-        for name in ("sums", "spreads", "weights", "counts"):
-            setattr(self, name, grown(getattr(self, name), capacity))
-
-    def rescale(self, v: float) -> None:
-        """Count in units in which V is `v` <= 1 times what it was; spreads so that no potential rises."""
-        spreads = self.spreads * (v if isinstance(self.potential, AdaNormalHedge) else 1.0)
-        self.restore({"sums": self.sums * v, "spreads": spreads, "counts": self.counts})
-
     def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
         """(Phi now - Phi at the draw) V; for the p-norm as for every quadratic potential."""
-        now = self.phi(bin, row)
         if not isinstance(self.potential, PNorm):
-            return (now - phi) * v
-        return quadratic_drift(now, phi, v, self.potential.radius(self.sums.shape[1]), self._pull(bin))
+            return super().drift(bin, row, phi, v)
+        return quadratic_drift(self.phi(bin, row), phi, v, self.potential.radius(self.sums.shape[1]), self._pull(bin))
 
     def reserve(self, phi: float) -> float:
         """|Phi|; for the p-norm as for every quadratic potential."""
         if not isinstance(self.potential, PNorm):
-            return abs(phi)
+            return super().reserve(phi)
         return quadratic_reserve(phi, self.potential.radius(self.sums.shape[1]))
 
     def _pull(self, bin: int) -> float:
@@ -204,10 +303,6 @@ class FiniteEvidence:
         """Name of the potential's theorem."""
         return "theorem B in the p-norm" if isinstance(self.potential, PNorm) else f"theorem A', {self.potential!r}"
 
-    def bound(self, tally: Tally, r: float, delta: float) -> float:
-        """The potential's theorem; with counts, for the spread that was observed."""
-        return self.potential.bound(tally, r, delta)
-
     def certified(self, tally: Tally, r: float) -> float | None:
         """Theorem C for what has been seen; None for a potential of which it is not known how far it is from least."""
         n, potential = tally.n_values, self.potential
@@ -217,27 +312,7 @@ class FiniteEvidence:
             return certified(float(np.sum(norms * norms / np.maximum(counts, 1.0))), tally, r)
         return certified_separately(potential, np.abs(sums), spreads, counts, tally, r, unit=float(self.unit[0]))
 
-    def spread(self) -> Float64Array:
-        """The largest spread of each bin, over the functions."""
-        largest: Float64Array = np.max(self.spreads, axis=1)
-        return largest
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """The state; weights follow from it."""
-        return {"sums": self.sums, "spreads": self.spreads, "counts": self.counts}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Take the state of `arrays` over; the weights depend on nothing else and are computed anew."""
-        m = len(arrays["counts"])
-        if m > len(self.counts):
-            self.grow(m)
-        for name in ("sums", "spreads", "counts"):
-            own = getattr(self, name)
-            own[:m], own[m:] = arrays[name], 0.0
-        self.weights[:] = 0.0
-        self._weigh(m)
-
-    def _weigh(self, m: int) -> None:
+    def _follow(self, m: int) -> None:
         """The weights of the first `m` values, from what they depend on."""
         where = np.flatnonzero(self.sums[:m])
         sums, spreads = (each.reshape(-1)[where] * self.unit for each in (self.sums, self.spreads))

@@ -12,11 +12,11 @@ import numpy as np
 from swapcal.engine.theorems import combine, log_potential
 from swapcal.engine.values import Values, grown
 from swapcal.errors import InvalidInput, StateFileError
-from swapcal.hypotheses.blocks import BlocksEvidence, Union
-from swapcal.hypotheses.finite import Composable
+from swapcal.hypotheses.blocks import BlocksEvidence
+from swapcal.hypotheses.finite import Composable, Drifts
 from swapcal.learners import Taught
 from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Quadratic
-from swapcal.protocols import Evidence, Row, Rows, Tally
+from swapcal.protocols import Row, Rows, Tally
 from swapcal.sparse import checked_rows, of_rows, parted, read_row
 from swapcal.typing import Float64Array, IntArray, Spec
 
@@ -97,10 +97,9 @@ class Oracle(Composable):
             )
 
     def __repr__(self) -> str:
-        own = "".join(
-            f", {name}={getattr(self, name)!r}" for name in ("shared", "scaled") if self.shared or name == "scaled"
-        )
-        return f"Oracle({self.learner!r}{own if self.shared or not self.scaled else ''})"
+        options = {"shared": False, "scaled": True}
+        other = [f"{name}={not usual}" for name, usual in options.items() if getattr(self, name) is not usual]
+        return f"Oracle({', '.join([repr(self.learner), *other])})"
 
     @property
     def contract(self) -> str:
@@ -188,14 +187,6 @@ class Oracle(Composable):
             "forecaster's error(), or audit over another class"
         )
 
-    def extended(self, extra: int) -> Union:
-        """The class with the level sets of a hint behind it."""
-        return Union([self]).extended(extra)
-
-    def start(self, capacity: int) -> Evidence:
-        """No evidence, and learners that have seen nothing."""
-        return Union([self]).start(capacity)
-
     def evidence(self, hidden: tuple[int, int], blocks: IntArray, capacity: int) -> "OracleEvidence":
         """No evidence for the answers, and none for functions beside them."""
         return OracleEvidence(self, hidden, blocks, capacity)
@@ -206,7 +197,7 @@ class Oracle(Composable):
         return {"kind": "Oracle", "learner": dict(self.learner.spec()), **plain}
 
 
-class OracleEvidence:
+class OracleEvidence(Drifts):
     r"""Evidence of functions that are known, and of the answers of learners' copies, side by side.
 
     A round said in value i, with v at the evidence point, counts in the value j nearest to what was shown, with kappa
@@ -364,14 +355,6 @@ class OracleEvidence:
         for copy in copies:
             copy.keep()
         self._last = (None, None)
-
-    def drift(self, bin: int, row: Row, phi: float, v: float) -> float:
-        """(Phi now - Phi at the draw) V."""
-        return (self.phi(bin, row) - phi) * v
-
-    def reserve(self, phi: float) -> float:
-        """|Phi|."""
-        return abs(phi)
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` values."""

@@ -404,21 +404,8 @@ class TaskConfig:
             "learner": None if self.learner is None else dict(self.learner.spec()),
             "learn": self.learns,
         }
-        rare = (
-            "interval",
-            "classes",
-            "by",
-            "anytime",
-            "cluster",
-            "max_pending",
-            "order",
-            "protect",
-            "budget",
-            "against",
-            "corrections",
-            "learner",
-        )
-        return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
+        rare = "interval classes by anytime cluster max_pending order protect budget against corrections learner"
+        return {name: value for name, value in plain.items() if name not in rare.split() or self.has(name)}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "TaskConfig":
