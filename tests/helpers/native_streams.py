@@ -41,6 +41,9 @@ CLASSES: dict[str, Callable[[], Hypotheses]] = {
     "Linear, small radius": lambda: sc.Linear(N, radius=1e-160),
     "GradientDescent": lambda: sc.Oracle(GradientDescent(N)),
     "MultiplicativeWeights": lambda: sc.Oracle(MultiplicativeWeights(N)),
+    "Union": lambda: sc.Linear(N, radius=3.0) | sc.Finite(N) | sc.Linear(N),
+    "Product": lambda: sc.Finite(N, potential=Exponential()) * sc.Linear(N, potential=Exponential()),
+    "Union with a learner": lambda: sc.Finite(N) | sc.Oracle(GradientDescent(N)),
     "Groups": lambda: sc.Groups(["color", ("color", "size"), "size >= 2"], limit=9, rare=2),
     "Numeric": lambda: sc.Numeric(["size", "weight"]),
 }

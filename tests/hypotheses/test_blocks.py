@@ -132,20 +132,21 @@ def _whole(part: Any, x: Float64Array) -> Float64Array:
     return whole
 
 
-def test_products_and_names() -> None:
-    X, y, _ = stream()
-    ones = np.ones((len(X), 1))
-    plain = sc.Forecaster(sc.Mean(), sc.Linear(2), seed=1, levels=0)
-    product = sc.Groups(["c"], limit=2) * sc.Numeric(["a", "b"])
-    alone = sc.Numeric(["a", "b"])
+def test_a_product_with_one_group_is_its_features() -> None:
+    X, y, flat = stream(300)
     records = [{"a": float(a), "b": float(b)} for a, b in X]
-    one, two = (sc.Forecaster(sc.Mean(), each, seed=1, levels=0) for each in (alone, sc.Groups(["c"], limit=2) * alone))
-    assert plain.n_rounds == 0
-    assert len(ones) == len(records)
-    assert np.array_equal(
-        one.run(records, y), sc.Forecaster(sc.Mean(), sc.Numeric(["a", "b"]), seed=1, levels=0).run(records, y)
-    )
-    assert two.hypotheses.n == 3 * alone.n
+    for alone, both, contexts in (
+        (sc.Numeric(["a", "b"]), sc.Groups([], limit=1) * sc.Numeric(["a", "b"]), records),
+        (sc.Numeric(["a", "b"]), sc.Trees(["a"], first=1000) * sc.Numeric(["a", "b"]), records),
+    ):
+        one, two = (sc.Forecaster(sc.Mean(), each, seed=1) for each in (alone, both))
+        assert np.array_equal(one.run(contexts, y, flat), two.run(contexts, y, flat))
+        assert one.error() == two.error() > 0.0
+
+
+def test_products_and_names() -> None:
+    product = sc.Groups(["c"], limit=2) * sc.Numeric(["a", "b"])
+    assert product.n == 3 * 3
     assert product.names[:3] == ("all * all", "all * a", "all * b")
     union = sc.Finite(1, names=["all"]) | sc.Linear(1) | sc.Finite(1, names=["all"])
     assert len(set(union.names)) == 3
