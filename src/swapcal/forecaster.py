@@ -21,7 +21,7 @@ from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
-from swapcal.hypotheses.groups import Groups
+from swapcal.hypotheses.groups import for_whom
 from swapcal.properties import from_text
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.sparse import cases, how_many, weighted
@@ -201,7 +201,7 @@ class Forecaster(Stateful):
             raise InvalidInput("say for whom: groups=['carrier', 'origin'], or a class such as sc.Finite(3); not both")
         rules = Rules(
             from_text(property, 0.0, 1.0) if isinstance(property, str) else property,
-            Groups(groups) if hypotheses is None else hypotheses,
+            for_whom(groups if hypotheses is None else hypotheses),
             hint,
             horizon=horizon,
             r=r,

@@ -10,11 +10,11 @@ WIDTH = 80
 # What comes first, and what goes together; whatever is in none of these is for experts.
 MAIN = ("y", "p", "groups", "out", "report")
 GROUPS = {
-    "Late outcomes": ("time", "known", "delay", "order", "later", "outcomes", "id"),
+    "Late outcomes": ("time", "known", "delay", "order", "later", "outcomes", "id", "corrections"),
     "What to predict": ("property", "interval", "classes", "positive", "low", "high"),
-    "Groups": ("categories", "linear", "hypotheses", "limit", "weight", "cluster", "by", "discover"),
+    "Groups": ("categories", "linear", "class", "limit", "weight", "cluster", "by", "discover"),
     "Alarms": ("tolerance", "alpha", "every", "follow", "first"),
-    "Output": ("verbose", "quiet", "all", "json", "keep", "fail_above", "overwrite", "against", "bad_rows"),
+    "Output": ("verbose", "quiet", "all", "json", "fail-above", "overwrite", "against"),
     "Files": ("state", "fresh", "config", "merge", "save", "processes"),
 }
 EXPERT = "Expert"
@@ -42,7 +42,7 @@ class TaskCommand(TyperCommand):
         lines += ["", "Main options:"]
         for option in self._options(MAIN):
             sentence = (option.help or "").split(". ")[0].rstrip(".")
-            lines.append(f"  {_flags(option):<16}{sentence}."[:WIDTH])
+            lines += textwrap.wrap(f"  {_flags(option):<16}{sentence}.", WIDTH, subsequent_indent=" " * 18)
         lines.append("")
         for title, options in self._grouped().items():
             names = "  ".join(option.opts[0] for option in options)
@@ -70,19 +70,23 @@ class TaskCommand(TyperCommand):
         return " ".join(each.name.upper() for each in self.params if each.param_type_name == "argument")
 
     def _options(self, names: tuple[str, ...]) -> list[Any]:
-        found = {each.name: each for each in self.params if each.param_type_name == "option"}
+        found = {_name(each): each for each in self.params if each.param_type_name == "option"}
         return [found[name] for name in names if name in found]
 
     def _grouped(self) -> dict[str, list[Any]]:
         """The options by groups, without the main ones."""
         placed = {name for group in GROUPS.values() for name in group} | {*MAIN, "help"}
-        others = tuple(
-            str(each.name) for each in self.params if each.param_type_name == "option" and each.name not in placed
-        )
+        named = (_name(each) for each in self.params if each.param_type_name == "option")
+        others = tuple(name for name in named if name not in placed)
         return {title: self._options(names) for title, names in {**GROUPS, EXPERT: others}.items()}
 
 
 _TAKES = {"y": " COLUMN", "p": " COLUMN", "groups": " LIST", "out": " FILE", "report": " FILE"}
+
+
+def _name(option: Any) -> str:
+    """What people type, without the dashes."""
+    return str(option.opts[0]).removeprefix("--")
 
 
 def _flags(option: Any) -> str:
