@@ -1,5 +1,6 @@
 """The help of a command: 24 lines with what matters first, and every option by groups with --help-all."""
 
+import re
 import textwrap
 from typing import Any
 
@@ -64,7 +65,9 @@ class TaskCommand(TyperCommand):
             ]
             if named:
                 with formatter.section(title):
-                    formatter.write_dl(named)
+                    formatter.write_dl(
+                        [(flags, re.sub(r"default: \((.*?)\)", r"default: \1", said)) for flags, said in named]
+                    )
 
     def _argument(self) -> str:
         return " ".join(each.name.upper() for each in self.params if each.param_type_name == "argument")

@@ -246,13 +246,12 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
     """
     sides = result.columns if which is None else {which: result.columns[which]}
     first, words, both = next(iter(sides.values())), result.wording, len(sides) > 1
-    told = dict(list((first.histories or {}).items())[: N_LINES - both])
+    kept = [side.histories or {} for side in sides.values()]
+    told = [name for name in kept[0] if all(name in each for each in kept)][: N_LINES - both]
     what, middle = ("bias", 0.0) if words.coverage is None else ("coverage", 100.0 * words.coverage)
     columns: dict[str, list[Any]] = {each: [] for each in ("side", "group", "rows", what)}
     lines, sentences = {}, []
     for (kind, side), name in product(sides.items(), told):
-        if name not in (side.histories or {}):
-            continue
         at, mean = _stretches((side.histories or {})[name])
         known, since, lead = mean[np.isfinite(mean)], since_text(side, name), f"{kind}, " if both else ""
         if len(known):
@@ -269,7 +268,7 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         ax.axhline(middle, color=LIGHT["reference"], linewidth=1.2)
         for (kind, name), (at, values) in lines.items():
             color = LIGHT["muted" if name == "all" and not both else kind]
-            label, style = plain_text(group_name(name), 30), _LINES[list(told).index(name)]
+            label, style = plain_text(group_name(name), 30), _LINES[told.index(name)]
             label = f"{kind}: {label}" if both else label
             drawn = {"color": color, "markersize": 3.2, "marker": _MARKERS[kind], "gid": kind if both else None}
             ax.plot(at, values, linewidth=1.8, linestyle=style, label=label, **drawn)
@@ -277,7 +276,7 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         if not dated:
             ax.locator_params(axis="x", nbins=4)
             return
-        start = next(iter(told.values())).start
+        start = kept[0][told[0]].start
         chosen = np.unique(np.linspace(0, min(len(first.times), len(start)) - 1, 3).round().astype(int))
         ax.set_xticks(start[chosen], [plain_text(first.times[k] or count(float(start[k])), 12) for k in chosen])
 
