@@ -179,7 +179,7 @@ class Forecaster(Stateful):
     def __init__(
         self,
         property: Elicitable | str,
-        hypotheses: Hypotheses | None = None,
+        hypotheses: Hypotheses | str | Sequence[Any] | None = None,
         *,
         groups: Any = None,
         horizon: int | None = None,

@@ -270,7 +270,12 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
             color = LIGHT["muted" if name == "all" and not both else kind]
             label, style = plain_text(group_name(name), 30), _LINES[told.index(name)]
             label = f"{kind}: {label}" if both else label
-            drawn = {"color": color, "markersize": 3.2, "marker": _MARKERS[kind], "gid": kind if both else None}
+            drawn: dict[str, Any] = {
+                "color": color,
+                "markersize": 3.2,
+                "marker": _MARKERS[kind],
+                "gid": kind if both else None,
+            }
             ax.plot(at, values, linewidth=1.8, linestyle=style, label=label, **drawn)
         legend(ax, above=1)
         if not dated:

@@ -195,10 +195,10 @@ class Result:
     Examples
     --------
     >>> import swapcal as sc
-    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.8] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5, 0.8, 0.8, 0.5] * 100, "day": ["Mon", "Tue"] * 200}
     >>> result = sc.audit(table, "late", "score", "day")
     >>> result.verdict.kind, result.verdict.headline[:48]
-    ('BIASED', 'Forecasts are too high by 30.0 points on average')
+    ('BIASED', 'Forecasts are too high by 15.0 points on average')
     >>> result.overall["rows"], list(result.by_group["group"])
     (400, ['all', 'day=Mon', 'day=Tue'])
     """
