@@ -405,7 +405,6 @@ class TaskConfig:
             "keep": list(self.keep),
             "property": self.property if isinstance(self.property, str) else repr(self.property),
             "learn": self.learns,
-            "later": self.later or None,
         }
         rare = (
             "interval",
@@ -421,6 +420,7 @@ class TaskConfig:
             "corrections",
             "keep",
             "bad_rows",
+            "later",
         )
         return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
 
