@@ -216,7 +216,7 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         ax.set_xticks(start[chosen], [plain_text(times[k] or count(float(start[k])), 12) for k in chosen])
 
     finding = f"Bias from the first rows to the last: {'; '.join(sentences)}." if sentences else "Nothing was recorded."
-    axes = {"x": "time" if times else "rows", "y": words.axis(), "grid": "y", "pad": 56.0}
+    axes = {"x": "time" if times else "rows", "y": words.axis(), "grid": "y", "pad": 8.0 + 16.0 * len(lines)}
     return Figure(columns, finding, 3.6, axes, draw, "" if lines else "nothing was recorded")
 
 
