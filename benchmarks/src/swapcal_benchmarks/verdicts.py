@@ -120,7 +120,7 @@ def _names(what: str) -> Callable[[Findings], bool]:
     named: dict[str, Callable[[Findings], bool]] = {
         "anything": lambda found: found.biased,
         "the group": lambda found: "g=g7" in found.groups,
-        "everybody": lambda found: found.overall,
+        "all rows": lambda found: found.overall,
         "a range, or ranges together": lambda found: found.ranges > 0 or found.together,
     }
     return named[what]
@@ -140,7 +140,7 @@ KINDS = (
     Kind(one_group, "the group", 0.9, planted=True),
     Kind(twenty_of_800, "anything", 0.9, planted=True),
     Kind(one_range, "a range, or ranges together", 0.9, planted=True),
-    Kind(drift, "everybody", 0.9, planted=True),
+    Kind(drift, "all rows", 0.9, planted=True),
     Kind(slope, "a range, or ranges together", 0.9, planted=True),
 )
 
