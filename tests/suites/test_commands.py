@@ -416,6 +416,7 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         "protect": "nothing",
         "budget": 0.1,
         "against": ("refit",),
+        "learner": sc.GradientDescent(2),
     }
     for one, other, why in CONFLICTS:
         with pytest.raises(InvalidInput, match="cannot be combined with") as error:
@@ -426,7 +427,14 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
 @pytest.mark.parametrize("value", [[1], {"a": 1}, b"x"])
 def test_options_of_a_wrong_kind_are_refused_by_their_name(value: Any) -> None:
     """Whoever reads options, a file or a service, gets to hear which of them is wrong."""
-    for name in {each.name for each in fields(TaskConfig)} - {"groups", "linear", "categories", "against", "keep"}:
+    for name in {each.name for each in fields(TaskConfig)} - {
+        "groups",
+        "linear",
+        "categories",
+        "against",
+        "keep",
+        "learner",
+    }:
         with pytest.raises(InvalidInput, match=f"^{name} must"):
             TaskConfig.from_mapping({"y": "y", name: value})
     more = {"bins": 0, "seed": -1, "jitter": -0.5, "interval": 1.5, "classes": 1, "delay": 5, "groups": 5, "prefix": 0}

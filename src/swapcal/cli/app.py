@@ -135,8 +135,8 @@ def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, .
 
 @configured(
     "y p groups hypotheses learner categories linear property interval classes low high positive weight learn horizon "
-    "time known delay order later id corrections seed trust levels jitter bins r costs limit cluster anytime by protect "
-    "budget against keep bad_rows"
+    "time known delay order later id corrections seed trust levels jitter bins r costs limit cluster anytime by "
+    "protect budget against keep bad_rows"
 )
 def run(
     file: File,
