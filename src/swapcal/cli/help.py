@@ -13,9 +13,9 @@ MAIN = ("y", "p", "groups", "out", "report")
 GROUPS = {
     "Late outcomes": ("time", "known", "delay", "order", "later", "outcomes", "id", "corrections"),
     "What to predict": ("property", "interval", "classes", "positive", "low", "high"),
-    "Groups": ("categories", "linear", "class", "limit", "weight", "cluster", "by", "discover"),
+    "Groups": ("categories", "linear", "class", "learner", "limit", "weight", "cluster", "by", "discover"),
     "Alarms": ("tolerance", "alpha", "every", "follow", "first"),
-    "Output": ("verbose", "quiet", "all", "json", "fail-above", "overwrite", "against"),
+    "Output": ("verbose", "quiet", "all", "json", "fail-above", "keep", "overwrite", "against", "bad-rows"),
     "Files": ("state", "fresh", "config", "merge", "save", "processes"),
 }
 EXPERT = "Expert"

@@ -244,10 +244,11 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
     >>> bias_over_time(result)().get_title(loc="left")
     'bias, points'
     """
-    sides = result.columns if which is None else {which: result.columns[which]}
-    first, words, both = next(iter(sides.values())), result.wording, len(sides) > 1
+    sides = {name: side for name, side in result.columns.items() if which in (None, name) and side.histories}
+    words, both = result.wording, len(sides) > 1
     kept = [side.histories or {} for side in sides.values()]
-    told = [name for name in kept[0] if all(name in each for each in kept)][: N_LINES - both]
+    told = [name for name in next(iter(kept), ()) if all(name in each for each in kept)][: N_LINES - both]
+    times = next((side.times for side in sides.values() if any(side.times)), ())
     what, middle = ("bias", 0.0) if words.coverage is None else ("coverage", 100.0 * words.coverage)
     columns: dict[str, list[Any]] = {each: [] for each in ("side", "group", "rows", what)}
     lines, sentences = {}, []
@@ -262,7 +263,6 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
         parts = [kind] * len(at), [name] * len(at), at.tolist(), lines[kind, name][1].tolist()
         for column, values in zip(columns.values(), parts, strict=True):
             column += values
-    dated = any(first.times)
 
     def draw(ax: "Axes") -> None:
         ax.axhline(middle, color=LIGHT["reference"], linewidth=1.2)
@@ -278,16 +278,16 @@ def bias_over_time(result: Result, which: str | None = None) -> Figure:
             }
             ax.plot(at, values, linewidth=1.8, linestyle=style, label=label, **drawn)
         legend(ax, above=1)
-        if not dated:
+        if not times:
             ax.locator_params(axis="x", nbins=4)
             return
         start = kept[0][told[0]].start
-        chosen = np.unique(np.linspace(0, min(len(first.times), len(start)) - 1, 3).round().astype(int))
-        ax.set_xticks(start[chosen], [plain_text(first.times[k] or count(float(start[k])), 12) for k in chosen])
+        chosen = np.unique(np.linspace(0, min(len(times), len(start)) - 1, 3).round().astype(int))
+        ax.set_xticks(start[chosen], [plain_text(times[k] or count(float(start[k])), 12) for k in chosen])
 
     finding = f"Bias from the first rows to the last: {'; '.join(sentences)}." if sentences else "Nothing was recorded."
     named = words.axis() if what == "bias" else "coverage, %"
-    axes = {"x": "time" if dated else "rows", "y": named, "grid": "y", "pad": 14.0 + 14.0 * len(lines)}
+    axes = {"x": "time" if times else "rows", "y": named, "grid": "y", "pad": 14.0 + 14.0 * len(lines)}
     return Figure(columns, finding, 3.6, axes, draw, "" if lines else "nothing was recorded")
 
 
