@@ -20,9 +20,9 @@ struct Losses {
 
 struct Share {
     enum Block {
-        kN, kKnownOf, kWorth, kWeight, kWorst, kShares, kShown, kPairs, kVs, kLags, kLagSquares, kVLags, kColumns
+        kN, kKnownOf, kWorth, kWeight, kMoves, kWorst, kShares, kShown, kPairs, kVs, kLags, kLagSquares, kVLags, kColumns
     };
-    enum Bin { kCount, kSum, kSquare, kSize, kBinColumns };
+    enum Bin { kCount, kDr, kDd, kD, kR, kRr, kBinColumns };
     enum Total {
         kShare, kKnown, kSpent, kOut, kModel, kDistance, kSizes, kVariance, kSpan, kLast, kInside,
         // Occasions of outcomes: how many, rows and number of those of eight or more, their shift, and pairs.
@@ -39,7 +39,7 @@ struct Share {
         kTotals
     };
     static constexpr int64_t kBins = 72, kGrid = 9, kMostBlocks = 512;
-    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5, kFlattest = 0.25;
+    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5, kFlattest = 0.25, kDrawn = 0.1;
     static constexpr int64_t kBlocks = 6;  // that count, before anything is shown
     static constexpr double kDrifts[3] = {0.0, 1e-4, 1e-2};
     static constexpr double kShared[kGrid] = {1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9};
@@ -100,6 +100,7 @@ struct Share {
         }
         b[kN] += 1.0;
         b[kWeight] += d * d;
+        b[kMoves] += d;
         b[kWorst] += worst(base, d);
         b[kShares] += k;
         b[kShown] += (k * d) * (k * d);
@@ -129,9 +130,11 @@ struct Share {
         totals[kDistance] += std::fabs(z - base);
         totals[kSizes] += std::fabs(r);
         lagged[kCount] += 1.0;
-        lagged[kSum] += worth;
-        lagged[kSquare] += worth * worth;
-        lagged[kSize] += d * d;
+        lagged[kDr] += worth;
+        lagged[kDd] += d * d;
+        lagged[kD] += d;
+        lagged[kR] += r;
+        lagged[kRr] += r * r;
         b[kKnownOf] += 1.0;
         b[kWorth] += worth;
         double far = std::log(1.0 + double(lag));
@@ -163,6 +166,7 @@ struct Share {
         if (b[kN] <= b[kKnownOf]) return;
         double worst_now = worst(base, d), k = d != 0.0 ? (shown - base) / d : 0.0;
         b[kN] -= 1.0;
+        b[kMoves] -= d;
         lower(b[kWeight], d * d);
         lower(b[kWorst], worst_now);
         lower(b[kShares], k);
@@ -257,7 +261,7 @@ struct Share {
             unknown += b[kN] - b[kKnownOf];
             all += b[kN];
         }
-        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(tails[0][kSize]), out = 0.0;
+        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(tails[0][kDd]), out = 0.0;
         int64_t m = 0;
         double worths[kMostBlocks], rests[kMostBlocks];
         for (int64_t c = 0; c < block; ++c) {
@@ -265,10 +269,13 @@ struct Share {
             worths[c] = 0.0;
             if (b[kN] <= 0.0) continue;
             double open = b[kN] - b[kKnownOf], least = -b[kWorst] / b[kN], late = least;
-            if (tail[kCount] >= 30.0 && tail[kSize] > 0.0) {
-                double spread = tail[kSquare] - tail[kSum] * tail[kSum] / tail[kCount];
-                double error = std::sqrt(spread > 0.0 ? spread : 0.0) / tail[kSize];
-                late = (tail[kSum] / tail[kSize] - error) * b[kWeight] / b[kN];
+            if (tail[kCount] >= 30.0 && tail[kDd] > 0.0) {
+                double n = tail[kCount], d = tail[kD] / n, r = tail[kR] / n, dd = tail[kDd] / n, dr = tail[kDr] / n;
+                double spread = dd - d * d + kDrawn * dd, slope = (dr - d * r + kDrawn * dr) / spread, level = r - slope * d;
+                double rest = tail[kRr] / n - level * (2.0 * r - level) - slope * (2.0 * (dr - level * d) - slope * dd);
+                double moved = b[kMoves] / b[kN], weight = b[kWeight] / b[kN], beside = weight - moved * d;
+                double error = (rest > 0.0 ? rest : 0.0) / n * (moved * moved + beside * beside / spread);
+                late = level * moved + slope * weight - std::sqrt(error);
             }
             double lost = b[kN] * never < open ? b[kN] * never : open;
             double outside = lost * least + (open - lost) * late;

@@ -61,6 +61,7 @@ class Block:
     known: float
     worth: float
     weight: float
+    moves: float
     worst: float
     shares: float
     shown: float
@@ -250,6 +251,7 @@ class NaiveShare:
                     len(known),
                     total([each.worth for each in known]),
                     total([each.d**2 for each in kept]),
+                    total([each.d for each in kept]),
                     max(worst, 0.0),
                     total([each.k for each in kept]),
                     total([(each.k * each.d) ** 2 for each in kept]),
@@ -270,11 +272,17 @@ class NaiveShare:
         """What those that are pending are worth."""
         least = -b.worst / b.n
         longer = [each for each in self.known if each.bin >= bin_of(age)]
-        size, late = total([each.round.d**2 for each in longer]), least
-        if len(longer) >= 30 and size > 0.0:
-            worths = [each.worth for each in longer]
-            spread = total([w * w for w in worths]) - total(worths) ** 2 / len(worths)
-            late = (total(worths) / size - math.sqrt(max(spread, 0.0)) / size) * b.weight / b.n
+        late, ds, rs = least, np.array([each.round.d for each in longer]), np.array([each.r for each in longer])
+        if len(longer) >= 30 and np.any(ds != 0.0):
+            # A line through the late ones, drawn to the one that goes through 0.
+            size = np.mean(ds * ds)
+            spread = np.var(ds) + 0.1 * size
+            slope = (np.mean((ds - ds.mean()) * (rs - rs.mean())) + 0.1 * np.mean(ds * rs)) / spread
+            level = rs.mean() - slope * ds.mean()
+            noise = np.mean((rs - level - slope * ds) ** 2) / len(rs)
+            moved, weight = b.moves / b.n, b.weight / b.n
+            error = noise * (moved**2 + (weight - moved * ds.mean()) ** 2 / spread)
+            late = level * moved + slope * weight - math.sqrt(error)
         lost = min(b.n * never, b.out)
         return lost * least + (b.out - lost) * late
 

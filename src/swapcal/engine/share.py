@@ -16,9 +16,10 @@ Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 i
 with c the slope of V: mean |r| / mean |y - base| (1 for a mean), or the secant of V between base and what was said,
 weighed by d^2, where that is flatter, to a quarter. Rounds are kept in blocks of 64 in a row, at most `n_blocks` of
 them (then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the
-sum of d r over its known outcomes, and what those that are pending are worth: as much as known outcomes were that took
-longer than theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the
-worst for as many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
+sum of d r over its known outcomes, and what those that are pending are worth: by the r of known outcomes that took
+longer than theirs have, as a linear function of d, less a standard error, or the worst that is plausible where fewer
+than 30 are known; and the worst for as many as never come. (Where delays depend on outcomes, late ones have an r of
+their own whatever d is; a slope without a level would forget that as d shrinks.) The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
 likelihood; its noise is that between blocks, at least that between groups of neighbors, at least what rows of one
 occasion share.
 
@@ -65,6 +66,8 @@ WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
 BLOCKS, OPEN, DRIFT_SPAN = 6, 0.5, 64.0
 # How much flatter V may be between base and what was said than at the base.
 FLATTEST = 0.25
+# By how much the slope of late r on d is drawn to what it is through 0: so many times the mean of d^2 are added to it.
+DRAWN = 0.1
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -74,10 +77,11 @@ MOST_BLOCKS = 512
 # Posterior deviations that are taken off where the engine corrects what a hint has learned.
 BEHIND_A_HINT = 1.0
 
-# Of a block: rounds, known outcomes, sums of d r and d^2, of the worst plausible -d r, of k and (k d)^2, pairs within
-# occasions of forecasts; and of known outcomes the sums of V at the base, of the log of 1 + lag, its square, and both.
-N, KNOWN_OF, WORTH, WEIGHT, WORST, SHARES, SHOWN, PAIRS, VS, LAGS, LAG_SQUARES, V_LAGS = range(12)
-COUNT, SUM, SQUARE, SIZE = range(4)
+# Of a block: rounds, known outcomes, sums of d r, d^2 and d, of the worst plausible -d r, of k and (k d)^2, pairs
+# within occasions of forecasts; and of known outcomes the sums of V at the base, of the log of 1 + lag, its square, and both.
+N, KNOWN_OF, WORTH, WEIGHT, MOVES, WORST, SHARES, SHOWN, PAIRS, VS, LAGS, LAG_SQUARES, V_LAGS = range(13)
+# Of a bin of lags: known outcomes, and their sums of d r, d^2, d, r and r^2.
+COUNT, DR, DD, D, R, RR = range(6)
 (
     SHARE,
     KNOWN,
@@ -217,7 +221,7 @@ class Share:
         self.totals = np.zeros(N_TOTALS)
         self.totals[SPAN] = SPAN_AT_FIRST
         self.blocks = np.zeros((n_blocks, V_LAGS + 1))
-        self.bins = np.zeros((N_BINS, 4))
+        self.bins = np.zeros((N_BINS, RR + 1))
         self.likely = np.zeros(len(SHARED))
 
     def arrays(self) -> dict[str, Float64Array]:
@@ -236,7 +240,7 @@ class Share:
         self.totals[_IN_V] *= v
         self.totals[_IN_SQUARES] *= v * v
         self.blocks[:, [WORTH, WORST, VS, V_LAGS]] *= v
-        self.bins *= (1.0, v, v * v, 1.0)
+        self.bins *= (1.0, v, 1.0, 1.0, v, v * v)
 
     @property
     def n_blocks(self) -> int:
@@ -289,6 +293,7 @@ class Share:
             totals[ON], totals[SINCE] = float(k > 0.0), float(t)
         block[N] += 1.0
         block[WEIGHT] += d * d
+        block[MOVES] += d
         block[WORST] += worst
         block[SHARES] += k
         block[SHOWN] += (k * d) * (k * d)
@@ -334,7 +339,7 @@ class Share:
         totals[SPENT] += spent
         totals[LAG] += lag
         totals[TURN] += d * (r + v_said)
-        self.bins[_bin(float(lag))] += (1.0, worth, worth * worth, d * d)
+        self.bins[_bin(float(lag))] += (1.0, worth, d * d, d, r, r * r)
         block[KNOWN_OF] += 1.0
         block[WORTH] += worth
         block[VS:] += (v, far, far * far, v * far)
@@ -356,6 +361,7 @@ class Share:
         share, size = (shown - base) / d if d != 0.0 else 0.0, (shown - base) * (shown - base)
         worst = self._worst(base, d)
         block[N] -= 1.0
+        block[MOVES] -= d
         for column, by in ((WEIGHT, d * d), (WORST, worst), (SHARES, share), (SHOWN, size)):
             block[column] = block[column] - by if block[column] > by else 0.0
 
@@ -403,7 +409,8 @@ class Share:
     def _look(self, block: int) -> None:
         """At the beginning of a block: the share, and what those that are pending may cost."""
         totals, known, span = self.totals, float(self.totals[KNOWN]), float(self.totals[SPAN])
-        tails, longest = [(0.0, 0.0, 0.0, 0.0)] * (N_BINS + 1), 0.0
+        tails: list[tuple[float, ...]]
+        tails, longest = [(0.0,) * (RR + 1)] * (N_BINS + 1), 0.0
         for b in range(N_BINS - 1, -1, -1):
             tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))
             if longest == 0.0 and tails[b][COUNT] >= 0.1 * known:
@@ -417,7 +424,7 @@ class Share:
             everything += row[N]
         never = unknown / everything if everything > 0.0 else 0.0
         tangent = float(totals[SIZES]) / float(totals[DISTANCE]) if totals[DISTANCE] > 0.0 else 1.0
-        size = tails[0][SIZE]
+        size = tails[0][DD]
         bend = min(max(float(totals[TURN]) / size if size > 0.0 else tangent, FLATTEST * tangent), tangent)
         worths, out, m = [0.0] * block, 0.0, 0
         for c, row in enumerate(rows):
@@ -489,11 +496,17 @@ def _bin(lag: float) -> int:
 def _worth(row: list[float], tail: tuple[float, ...], never: float) -> tuple[float, float]:
     """What a block is worth, and of that the outcomes that are pending."""
     waits, least = row[N] - row[KNOWN_OF], -row[WORST] / row[N]
-    late = least
-    if tail[COUNT] >= 30.0 and tail[SIZE] > 0.0:
-        spread = tail[SQUARE] - tail[SUM] * tail[SUM] / tail[COUNT]
-        error = math.sqrt(spread if spread > 0.0 else 0.0) / tail[SIZE]
-        late = (tail[SUM] / tail[SIZE] - error) * row[WEIGHT] / row[N]
+    late, n = least, tail[COUNT]
+    if n >= 30.0 and tail[DD] > 0.0:
+        d, r, dd, dr = tail[D] / n, tail[R] / n, tail[DD] / n, tail[DR] / n
+        spread = dd - d * d + DRAWN * dd
+        slope = (dr - d * r + DRAWN * dr) / spread
+        level = r - slope * d
+        rest = tail[RR] / n - level * (2.0 * r - level) - slope * (2.0 * (dr - level * d) - slope * dd)
+        moved, weight = row[MOVES] / row[N], row[WEIGHT] / row[N]
+        beside = weight - moved * d
+        error = (rest if rest > 0.0 else 0.0) / n * (moved * moved + beside * beside / spread)
+        late = level * moved + slope * weight - math.sqrt(error)
     lost = min(row[N] * never, waits)
     outside = lost * least + (waits - lost) * late
     return row[WORTH] + outside, outside
