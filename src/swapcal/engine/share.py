@@ -17,7 +17,7 @@ with c the slope of V: mean |r| / mean |y - base| (1 for a mean), or the secant 
 weighed by d^2, where that is flatter, to a quarter. Rounds are kept in blocks of 64 in a row, at most `n_blocks` of
 them (then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the
 sum of d r over its known outcomes, and what those that are pending are worth: by the r of known outcomes that took
-longer than theirs have, as a linear function of d, less a standard error, or the worst that is plausible where fewer
+longer than theirs have, as a linear function of d, less half a standard error, or the worst that is plausible where fewer
 than 30 are known; and the worst for as many as never come. (Where delays depend on outcomes, late ones have an r of
 their own whatever d is; a slope without a level would forget that as d shrinks.) The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
 likelihood; its noise is that between blocks, at least that between groups of neighbors, at least what rows of one
@@ -53,7 +53,7 @@ import numpy as np
 from swapcal import inputs
 from swapcal.properties.custom import examined
 from swapcal.properties.mean import power
-from swapcal.protocols import Elicitable
+from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
 
 Numbers = TypeVar("Numbers", float, Float64Array)
@@ -67,7 +67,8 @@ BLOCKS, OPEN, DRIFT_SPAN = 6, 0.5, 64.0
 # How much flatter V may be between base and what was said than at the base.
 FLATTEST = 0.25
 # By how much the slope of late r on d is drawn to what it is through 0: so many times the mean of d^2 are added to it.
-DRAWN = 0.1
+# How many standard errors are taken off what that says.
+DRAWN, ERRORS = 0.1, 0.5
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -82,6 +83,9 @@ BEHIND_A_HINT = 1.0
 N, KNOWN_OF, WORTH, WEIGHT, MOVES, WORST, SHARES, SHOWN, PAIRS, VS, LAGS, LAG_SQUARES, V_LAGS = range(13)
 # Of a bin of lags: known outcomes, and their sums of d r, d^2, d, r and r^2.
 COUNT, DR, DD, D, R, RR = range(6)
+# Of a function f of the class, with a tolerance: sums of f^2, f r, f s, f^2 r^2, f^2 r s and f^2 s^2, with s = -V at what
+# was said. The first line is that of all rounds.
+SIZE_OF, BASE_OF, SAID_OF, BASE_SQUARES, CROSSED, SAID_SQUARES = range(6)
 (
     SHARE,
     KNOWN,
@@ -208,31 +212,37 @@ class Share:
     budget : float
         The share of the base's loss that may be spent.
     tolerance : float
-        Above 0: a correction that surely repairs the mean of V is shown where it is not shown to lose more than
-        this share of the base's loss, which may then be spent.
+        Above 0: a correction that surely repairs the mean of V, over all rounds or in a group, is shown where it is not
+        shown to lose more than this share of the base's loss, which may then be spent.
     n_blocks : int
         Blocks that are kept, at most.
+    n_groups : int
+        Functions of the class.
     """
 
-    __slots__ = ("bins", "blocks", "budget", "caution", "likely", "losses", "tolerance", "totals")
+    __slots__ = ("bins", "blocks", "budget", "caution", "groups", "likely", "losses", "tolerance", "totals")
 
-    def __init__(self, losses: Losses, caution: float, budget: float, tolerance: float, n_blocks: int) -> None:
+    def __init__(
+        self, losses: Losses, caution: float, budget: float, tolerance: float, n_blocks: int, n_groups: int = 0
+    ) -> None:
         self.losses, self.caution, self.budget, self.tolerance = losses, caution, budget, tolerance
         self.totals = np.zeros(N_TOTALS)
         self.totals[SPAN] = SPAN_AT_FIRST
         self.blocks = np.zeros((n_blocks, V_LAGS + 1))
         self.bins = np.zeros((N_BINS, RR + 1))
         self.likely = np.zeros(len(SHARED))
+        self.groups = np.zeros((n_groups + 1 if tolerance > 0.0 else 0, SAID_SQUARES + 1))
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
         blocks = self.blocks[: self.n_blocks]
-        return {"totals": self.totals, "blocks": blocks, "bins": self.bins, "likely": self.likely}
+        parts = {"totals": self.totals, "blocks": blocks, "bins": self.bins, "likely": self.likely}
+        return {**parts, "groups": self.groups}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Continue from what `arrays` held."""
         self.totals[:], self.bins[:], self.likely[:] = arrays["totals"], arrays["bins"], arrays["likely"]
-        self.blocks[: len(arrays["blocks"])] = arrays["blocks"]
+        self.blocks[: len(arrays["blocks"])], self.groups[:] = arrays["blocks"], arrays["groups"]
 
     def rescale(self, losses: Losses, v: float) -> None:
         """Count in units in which V is `v` times what it was."""
@@ -241,6 +251,7 @@ class Share:
         self.totals[_IN_SQUARES] *= v * v
         self.blocks[:, [WORTH, WORST, VS, V_LAGS]] *= v
         self.bins *= (1.0, v, 1.0, 1.0, v, v * v)
+        self.groups *= (1.0, v, v, v * v, v * v, v * v)
 
     @property
     def n_blocks(self) -> int:
@@ -321,8 +332,8 @@ class Share:
         """Whether a base, or each of an array, lies in the range; beyond it the engine has nothing to say."""
         return (self.losses.low <= base) & (base <= self.losses.low + self.losses.width)
 
-    def learn(self, t: int, said: float, base: float, shown: float, y: float, lag: int) -> None:
-        """The outcome of round `t`, after `lag` later forecasts."""
+    def learn(self, t: int, said: float, base: float, shown: float, y: float, lag: int, row: Row | None = None) -> None:
+        """The outcome of round `t`, after `lag` later forecasts; `row` are the functions of its context."""
         losses, totals = self.losses, self.totals
         v, v_said, loss = losses.v(base, y), losses.v(said, y), losses.loss(base, y)
         spent = losses.over(shown, base, y) if shown != base else 0.0
@@ -352,6 +363,12 @@ class Share:
             totals[OCCASIONS] += 1.0
         totals[ARRIVED] = 1.0
         totals[ROWS : LOSS_NOW + 1] += (1.0, hit, q, r, r * r, -v_said, over)
+        if self.tolerance > 0.0:
+            s = -v_said
+            self.groups[0] += (1.0, r, s, r * r, r * s, s * s)
+            for j, f in () if row is None else zip(row.indices.tolist(), row.values.tolist(), strict=True):
+                square = f * f
+                self.groups[1 + j] += (square, f * r, f * s, square * (r * r), square * (r * s), square * (s * s))
 
     def drop(self, t: int, said: float, base: float, shown: float) -> None:
         """Round `t` has no outcome and will have none."""
@@ -471,17 +488,36 @@ class Share:
         totals = self.totals
         base, said, base_square, cross, said_square, loss, loss_square, pairs = totals[BIAS : ROW_PAIRS + 1].tolist()
         known, n = float(totals[KNOWN]), float(totals[OCCASIONS])
-        if known < 0.8 * rounds:
+        spread = math.sqrt(max(loss_square - loss * loss / n, 0.0) * few)
+        if known < 0.8 * rounds or loss - spread > self.tolerance * float(totals[MODEL]):
             return k
         side, gain = 1.0 if base * said > 0.0 else -1.0, abs(base) - abs(said)
         vary = (base_square + said_square - 2.0 * side * cross - gain * gain / n) * few
         chance = max(variance * (known + rho * few * pairs), base_square)
-        if not base * base > 9.0 * chance or not (gain > 0.0 and gain * gain > 9.0 * vary):
-            return k
-        spread = math.sqrt(max(loss_square - loss * loss / n, 0.0) * few)
-        if loss - spread > self.tolerance * float(totals[MODEL]):
-            return k
-        return max(k, 1.0 if side > 0.0 else base / (base - said))
+        if base * base > 9.0 * chance and gain > 0.0 and gain * gain > 9.0 * vary:
+            return max(k, 1.0 if side > 0.0 else base / (base - said))
+        _, _, _, rr, rs, ss = self.groups[0].tolist()
+        apart = rr + ss - 2.0 * rs
+        moved = max((base_square + said_square - 2.0 * cross) / apart, 1.0) * few if apart > 0.0 else few
+        return max(k, 1.0) if self._repairs(variance, chance / max(variance * known, rr), moved) else k
+
+    def _repairs(self, variance: float, shared: float, moved: float) -> bool:
+        """Whether `said` surely repairs the mean of V in a group, and surely spoils it in none.
+
+        variance: of V in a round. shared, moved: how much more the sums of V, and of its changes, vary as rounds of an
+        occasion share something.
+        """
+        groups = [each for each in self.groups[1:].tolist() if each[SIZE_OF] >= WAIT]
+        beyond, repaired = 9.0 + 2.0 * math.log(max(len(groups), 1)), False
+        for size, base, said, base_squares, crossed, said_squares in groups:
+            chance = beyond * (max(variance * size, base_squares) * shared)
+            side, gain = 1.0 if base * said > 0.0 else -1.0, abs(base) - abs(said)
+            if not gain * gain > beyond * ((base_squares + said_squares - 2.0 * side * crossed) * moved):
+                continue
+            if gain < 0.0 and said * said > chance:
+                return False
+            repaired = repaired or (gain > 0.0 and base * base > chance)
+        return repaired
 
 
 def corrected(k: float, said: Numbers, base: Numbers) -> Numbers:
@@ -506,7 +542,7 @@ def _worth(row: list[float], tail: tuple[float, ...], never: float) -> tuple[flo
         moved, weight = row[MOVES] / row[N], row[WEIGHT] / row[N]
         beside = weight - moved * d
         error = (rest if rest > 0.0 else 0.0) / n * (moved * moved + beside * beside / spread)
-        late = level * moved + slope * weight - math.sqrt(error)
+        late = level * moved + slope * weight - ERRORS * math.sqrt(error)
     lost = min(row[N] * never, waits)
     outside = lost * least + (waits - lost) * late
     return row[WORTH] + outside, outside
