@@ -17,11 +17,11 @@ with c the slope of V: mean |r| / mean |y - base| (1 for a mean), or the secant 
 weighed by d^2, where that is flatter, to a quarter. Rounds are kept in blocks of 64 in a row, at most `n_blocks` of
 them (then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the
 sum of d r over its known outcomes, and what those that are pending are worth: by the r of known outcomes that took
-longer than theirs have, as a linear function of d, less half a standard error, or the worst that is plausible where fewer
-than 30 are known; and the worst for as many as never come. (Where delays depend on outcomes, late ones have an r of
-their own whatever d is; a slope without a level would forget that as d shrinks.) The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
-likelihood; its noise is that between blocks, at least that between groups of neighbors, at least what rows of one
-occasion share.
+longer than theirs have, as a linear function of d, less half a standard error, or the worst that is plausible where
+fewer than 30 are known; and the worst for as many as never come. (Where delays depend on outcomes, late ones have an r
+of their own whatever d is; a slope without a level would forget that as d shrinks.) The slope of outcomes on
+corrections is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its noise is that
+between blocks, at least that between groups of neighbors, at least what rows of one occasion share.
 
 An *occasion* is all outcomes that are told between two forecasts. Eight or more at once may share a shock. How much
 they share is judged as if the base were right: nine weeks in a row without a hit are impossible for independent rows
@@ -79,12 +79,13 @@ MOST_BLOCKS = 512
 BEHIND_A_HINT = 1.0
 
 # Of a block: rounds, known outcomes, sums of d r, d^2 and d, of the worst plausible -d r, of k and (k d)^2, pairs
-# within occasions of forecasts; and of known outcomes the sums of V at the base, of the log of 1 + lag, its square, and both.
+# within occasions of forecasts; and of known outcomes the sums of V at the base, of the log of 1 + lag, its square,
+# and both.
 N, KNOWN_OF, WORTH, WEIGHT, MOVES, WORST, SHARES, SHOWN, PAIRS, VS, LAGS, LAG_SQUARES, V_LAGS = range(13)
 # Of a bin of lags: known outcomes, and their sums of d r, d^2, d, r and r^2.
 COUNT, DR, DD, D, R, RR = range(6)
-# Of a function f of the class, with a tolerance: sums of f^2, f r, f s, f^2 r^2, f^2 r s and f^2 s^2, with s = -V at what
-# was said. The first line is that of all rounds.
+# Of a function f of the class, with a tolerance: sums of f^2, f r, f s, f^2 r^2, f^2 r s and f^2 s^2, with s = -V at
+# what was said. The first line is that of all rounds.
 SIZE_OF, BASE_OF, SAID_OF, BASE_SQUARES, CROSSED, SAID_SQUARES = range(6)
 (
     SHARE,

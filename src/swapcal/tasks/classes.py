@@ -273,7 +273,7 @@ class ClassesTask(Task):
         strange, rescaled = self.columns.n_strange, self.columns.n_rescaled
         return {"without_outcome": self.n_missing - strange, "of_no_class": strange, "rescaled": rescaled}
 
-    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired]) -> Verdict:
         return class_verdict(sections, paired, self.evaluation.n_changed)
 
     def _guarantee(self) -> Guarantee | None:

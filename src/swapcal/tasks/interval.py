@@ -159,7 +159,7 @@ class IntervalTask(Task):
         moved = {"outcomes_outside": self.columns.n_outside, "crossed": self.columns.n_crossed}
         return {"without_interval": self.evaluation.n_early, **moved}
 
-    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired]) -> Verdict:
         return interval_verdict(sections[0], self._wording, paired.get(SCORE), self.evaluation.n_changed)
 
     def _guarantee(self) -> Guarantee | None:

@@ -30,6 +30,7 @@ from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing, told_clusters
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
 from swapcal.tasks.result import Counts, Guarantee, Result, Section
+from swapcal.text.sentences import late_sentences
 from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array, IntArray
 
@@ -218,7 +219,7 @@ class Task(ABC):
         """Rows that were left out or changed in a way that only this kind of task has."""
 
     @abstractmethod
-    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired]) -> Verdict:
         """What to make of it."""
 
     @abstractmethod
@@ -241,19 +242,24 @@ class Task(ABC):
             rows = f"row with an outcome in {asked.y!r}{weighed} that can be scored"
             raise DataError(f"{self.source} has no {rows}; {self.needs}")
         sections, paired = self._sections(), found.paired()
+        told, late = self._verdict(sections, paired), {}
+        if not self.config.by:
+            late["lateness"] = self.model.lateness()
+            told = replace(told, sentences=(*told.sentences, *late_sentences(asked.late, late["lateness"], time)))
         own = {"without_outcome": self.n_missing, "without_hint": self.n_unhinted, **self._counts()}
         return Result.of(
             replace(asked, **self._settings()),
             self.source,
             self.target,
             counts=Counts(scored=found.leading.n_rounds, rows=self.n_rows, **own),
-            verdict=self._verdict(sections, paired, time),
+            verdict=told,
             sections=sections,
             bands={name: tuple(edges) for name, edges in self.contexts.edges.items()},
             guarantee=self._guarantee(),
             seed=self.seed,
             paired=paired,
             clusters=told_clusters(self.clusters, found.leading),
+            **late,
             **self._facts(),
         )
 
