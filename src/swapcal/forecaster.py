@@ -147,7 +147,7 @@ class Forecaster(Stateful):
     protect : {"loss", "calibration", "nothing"}
         How much of the correction of a hint is shown. "loss": the share that the outcomes so far speak for
         (`engine/share.py` has the rule, and what it promises); learning goes on whatever is shown. "calibration": a
-        correction that surely repairs the mean of V, too. "nothing": always all of it.
+        correction that surely repairs the mean of V, over all rounds or in a group, too. "nothing": always all of it.
     budget : float, optional
         The share of the loss of the hints that corrections may cost; 0.002, or 0.01 to protect calibration.
     blocks : int
