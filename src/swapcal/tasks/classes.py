@@ -229,7 +229,7 @@ class ClassesTask(Task):
         config, classes = self.config, self.columns.classes
         if saved is None:
             settings: dict[str, Any] = {"horizon": config.horizon, "seed": config.seed}
-            settings |= {} if config.max_pending is None else {"max_pending": config.max_pending}
+            settings |= config.given("max_pending", "protect", "budget")
             hint = OnlineRegression() if config.learns else None
             self.model = Classes(len(classes), self.contexts.groups, hint=hint, **settings)
         else:

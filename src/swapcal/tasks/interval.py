@@ -122,7 +122,7 @@ class IntervalTask(Task):
             self.model = Interval.from_bytes(saved.forecaster, hypotheses=groups)
         else:
             settings: dict[str, Any] = {"horizon": config.horizon, "seed": config.seed, "learn": config.learns}
-            settings |= {} if config.max_pending is None else {"max_pending": config.max_pending}
+            settings |= config.given("max_pending", "protect", "budget")
             self.model = Interval(coverage, groups, low=config.low, high=config.high, **settings)
         self.evaluation = IntervalEvaluation(self.contexts, coverage, hinted=self.columns.ends is not None)
 
