@@ -4,6 +4,7 @@ Whatever takes time to import is imported by the command that needs it, so that 
 """
 
 import codecs
+import importlib
 import inspect
 import io
 import os
@@ -97,7 +98,24 @@ def _parameter(field: "Field[Any]", help: str | None) -> inspect.Parameter:
 
 def task_config(file: Path | None, options: Mapping[str, Any], **more: Any) -> TaskConfig:
     """What is asked: by the file, and by the options that were given, which go before it."""
+    if "learner" in options:
+        more["learner"] = _learner(options["learner"])
     return TaskConfig.from_mapping({**read_toml(file), **options, **more})
+
+
+def _learner(named: str) -> Any:
+    """A learner of the user's own, from a module on the path or in the directory: module:Class, or module:learner."""
+    module, _, name = named.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), name)
+        return found() if isinstance(found, type) else found
+    except Exception as error:
+        raise InvalidInput(
+            f"--learner takes module:Class, one that can be imported here; {named!r}: {error}"
+        ) from error
+    finally:
+        sys.path.remove(os.getcwd())
 
 
 def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -116,8 +134,8 @@ def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, .
 
 
 @configured(
-    "y p groups hypotheses categories linear property interval classes low high positive weight learn horizon time "
-    "known delay order later id corrections seed trust levels jitter bins r costs limit by protect budget against"
+    "y p groups hypotheses learner categories linear property interval classes low high positive weight learn horizon "
+    "time known delay order later id corrections seed trust levels jitter bins r costs limit by protect budget against"
 )
 def run(
     file: File,

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -287,6 +287,16 @@ class Batch:
         else:
             blanked = [None if gone else value for value, gone in zip(entries(column), mask, strict=True)]
         return Batch(self.name, self.first, self.n, {**self._data, name: blanked})
+
+    def without(self, names: Container[str]) -> "Batch":
+        """The batch without some columns."""
+        kept = {name: one for name, one in self._data.items() if name not in names}
+        return Batch(self.name, self.first, self.n, kept)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Each row by itself, as frames of polars give them; CSV gives texts."""
+        columns = [entries(self.column(name)) for name in self.columns]
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _raw(self, name: str) -> Any:
         if name not in self._data:

@@ -97,6 +97,7 @@ class TaskConfig:
         "Whom instead of --groups: 'trees(age,income,depth=2,bins=8)' are all boxes of these columns.",
         flags=("--class",),
     )
+    learner: Any = option("A learner of your own beside the groups, as module:Class; it sees whole rows.", None)  # noqa: RUF009
     property: "str | Elicitable" = option("", "mean")  # noqa: RUF009
     interval: float | None = option("Intervals that cover this share of outcomes, such as 0.9, in every group.")
     classes: bool = option("The outcome names a class: probabilities of all classes.", False)
@@ -226,9 +227,10 @@ class TaskConfig:
 
     @builtins.property
     def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns that are needed, each once; None if functions among the groups may look at any."""
+        """Names of the columns that are needed, each once; None if functions, or a learner, may look at any."""
         groups = () if isinstance(self.groups, Mapping) else self.groups
-        if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
+        functions = (callable(part) for each in groups for part in _parts(each))
+        if self.learner is not None or isinstance(self.groups, Mapping) or any(functions):
             return None
         model = [name.split("=", 1)[-1].strip() if self.classes else name for name in self.model]
         segments = [column or None for _, column in parse_against(self.against or ()).values()]
@@ -260,6 +262,7 @@ class TaskConfig:
     def check(self) -> None:
         """Refuse all that needs no file: said now, not after one was opened."""
         from swapcal.decisions import Decisions
+        from swapcal.hypotheses.finite import Finite
         from swapcal.inputs import level, number, one_of, role, short_repr
         from swapcal.properties import from_text
         from swapcal.tables.grouping import parse_class
@@ -289,6 +292,9 @@ class TaskConfig:
             raise InvalidInput("--class leaves --groups out: write --class 'groups|trees(...)' to have both")
         if self.hypotheses is not None and self.by is not None:
             raise InvalidInput("--by cannot be combined with --class: a key has groups")
+        if isinstance(self.learner, str):
+            raise InvalidInput(f"options in a file load no code: give --learner {self.learner} on the command line")
+        self.with_learner(Finite(1))
         if self.costs is not None:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
@@ -327,6 +333,12 @@ class TaskConfig:
                 f"these classes cannot stand side by side: --class {self.hypotheses!r}; give one of them"
             )
         return reduce(or_, parts)
+
+    def with_learner(self, groups: Any) -> Any:
+        """The class of the forecaster: these groups, and what the learner can learn beside them."""
+        from swapcal.hypotheses.oracle import Oracle
+
+        return groups if self.learner is None else groups | Oracle(self.learner)
 
     @builtins.property
     def group_columns(self) -> tuple[str, ...]:
@@ -395,8 +407,8 @@ class TaskConfig:
             "linear": list(self.linear),
             "categories": list(self.categories),
             "property": self.property if isinstance(self.property, str) else repr(self.property),
+            "learner": None if self.learner is None else dict(self.learner.spec()),
             "learn": self.learns,
-            "later": self.later or None,
         }
         rare = (
             "interval",
@@ -410,6 +422,7 @@ class TaskConfig:
             "budget",
             "against",
             "corrections",
+            "learner",
         )
         return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
 
@@ -453,7 +466,9 @@ _NUMBER = {
     "levels": "each of its forecasters has a hint of its own",
     "r": "its errors are of the power 2",
     "against": "it is about one number beside the model's own",
+    "learner": "it learns the errors of one number",
 }
+_LEARNS = "a learner is taught whole rows, beside groups"
 _STREAM = "it would be of one stream, and keys have one each"
 # Every pair of options that is refused; `check` says the sentence of the first that was given.
 CONFLICTS: tuple[Conflict, ...] = (
@@ -462,7 +477,11 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict("classes", "low", "classes have no range"),
     Conflict("classes", "high", "classes have no range"),
     *(Conflict(task, name, sentence) for task in ("interval", "classes") for name, sentence in _NUMBER.items()),
-    *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "id", "later", "against")),
+    *(Conflict("learner", name, _LEARNS) for name in ("weight", "linear")),
+    *(
+        Conflict("by", name, _STREAM)
+        for name in ("learner", "horizon", "bins", "jitter", "costs", "id", "later", "against")
+    ),
     Conflict("later", "against", "it keeps the rows of one run, and outcomes that come later are of several"),
     Conflict("by", "linear", "a few rows of each key give no scales; cut the columns into bands, as --groups does"),
 )
