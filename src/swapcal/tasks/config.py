@@ -139,6 +139,13 @@ class TaskConfig:
         "How much of a correction is shown: what outcomes speak for (loss; usual), also what surely repairs the mean "
         "or coverage (calibration; usual with --interval), or all of it (nothing)."
     )
+    keep: Sequence[str] = option("Columns of the file that --out has as well: all, or names.", ())
+    bad_rows: str = option(
+        "What becomes of a cell that is no number, and of an outcome known before its row: stop, or skip: it counts as "
+        "missing, and the row is counted.",
+        "stop",
+        flags=("--bad-rows",),
+    )
     against: Sequence[str] | None = option(
         "Also compare with these: refit, isotonic, platt, or platt:COLUMN for one fit a segment; else the refit, up to "
         "200,000 rows. none: nothing."
@@ -152,7 +159,8 @@ class TaskConfig:
         from swapcal.tables.grouping import listed_groups
 
         self._check_kinds()
-        changed: dict[str, Any] = {name: column_names(getattr(self, name), name) for name in ("linear", "categories")}
+        listed = ("linear", "categories", "keep")
+        changed: dict[str, Any] = {name: column_names(getattr(self, name), name) for name in listed}
         if self.against is not None:
             changed["against"] = column_names(self.against, "against")
         if not isinstance(self.groups, Mapping):
@@ -189,6 +197,7 @@ class TaskConfig:
             ("linear", parse_columns),
             ("categories", parse_columns),
             ("against", parse_columns),
+            ("keep", parse_columns),
         ):
             if isinstance(values.get(name), str):
                 values[name] = parse(values[name])
@@ -227,15 +236,16 @@ class TaskConfig:
 
     @builtins.property
     def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns that are needed, each once; None if functions, or a learner, may look at any."""
+        """Names of the columns that are needed, each once; None if functions, a learner or `keep` may take any."""
         groups = () if isinstance(self.groups, Mapping) else self.groups
         functions = (callable(part) for each in groups for part in _parts(each))
-        if self.learner is not None or isinstance(self.groups, Mapping) or any(functions):
+        whole = self.learner is not None or self.keep == ("all",) or isinstance(self.groups, Mapping)
+        if whole or any(functions):
             return None
         model = [name.split("=", 1)[-1].strip() if self.classes else name for name in self.model]
         segments = [column or None for _, column in parse_against(self.against or ()).values()]
         named = [self.y, *model, *segments, self.weight, self.time, self.known, self.cluster or None, self.id, self.by]
-        used = [*named, *self.group_columns, *self.linear]
+        used = [*named, *self.keep, *self.group_columns, *self.linear]
         return tuple(dict.fromkeys(name for name in used if name is not None))
 
     def _check_kinds(self) -> None:
@@ -305,6 +315,7 @@ class TaskConfig:
             if self.has(one) and self.has(other):
                 raise InvalidInput(f"--{one} cannot be combined with --{other}: {sentence}")
         one_of(self.order, "order", ("arrival", "forecast"))
+        one_of(self.bad_rows, "bad_rows", ("stop", "skip"))
         if self.protect is not None:
             one_of(self.protect, "protect", ("loss", "calibration", "nothing"))
         if self.budget is not None:
@@ -406,6 +417,7 @@ class TaskConfig:
             "groups": [_group_name(group) for group in groups],
             "linear": list(self.linear),
             "categories": list(self.categories),
+            "keep": list(self.keep),
             "property": self.property if isinstance(self.property, str) else repr(self.property),
             "learner": None if self.learner is None else dict(self.learner.spec()),
             "learn": self.learns,
@@ -422,6 +434,9 @@ class TaskConfig:
             "budget",
             "against",
             "corrections",
+            "keep",
+            "bad_rows",
+            "later",
             "learner",
         )
         return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
@@ -567,14 +582,15 @@ def next_command(source: str, question: TaskConfig, what: str) -> str:
     """
     settings = question.settings()
     parts = ["swapcal", what, source if source != "standard input" else "-"]
-    for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
+    named = ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight", "time")
+    for name in (*named, "cluster", "bad_rows"):
         value = settings.get(name)
         if value in (None, [], "mean"):
             continue
         written = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         if name in ("low", "high"):
             written = f"{value:g}"
-        parts += [f"--{name}", written]
+        parts += [f"--{name.replace('_', '-')}", written]
     if what == "run":
         parts += ["--out", "better.csv"]
     return shlex.join(parts)
