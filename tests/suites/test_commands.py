@@ -21,6 +21,7 @@ from swapcal.cli import app
 from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.intervals import Interval
+from swapcal.learners import GradientDescent
 from swapcal.tasks.config import CONFLICTS, TaskConfig
 from swapcal.tasks.result import from_json
 
@@ -414,7 +415,8 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         "id": "i",
         "later": True,
         "against": ("refit",),
-        "learner": sc.GradientDescent(2),
+        "learner": GradientDescent(2),
+        "weight": "w",
     }
     for one, other, why in CONFLICTS:
         with pytest.raises(InvalidInput, match="cannot be combined with") as error:
