@@ -273,6 +273,10 @@ class Classes(_OfClasses[ClassesForecast]):
         """These numbers."""
         return (*forecast.probabilities, forecast.top, forecast.confidence)
 
+    def forecasters_by_name(self) -> dict[str, Forecaster]:
+        """Of the likeliest class, and of each."""
+        return {"the likeliest": self.sure, **{f"class {k}": each for k, each in enumerate(self.forecasters)}}
+
     def _learn(self, forecast: ClassesForecast, y: float) -> None:
         for k, (forecaster, part) in enumerate(zip(self.forecasters, forecast.parts, strict=True)):
             forecaster.update(part, float(y == k))
@@ -498,6 +502,10 @@ class PredictionSet(_OfClasses[ClassSetForecast]):
     def outputs(self, forecast: ClassSetForecast) -> Sequence[float]:
         """These."""
         return forecast.members
+
+    def forecasters_by_name(self) -> dict[str, Forecaster]:
+        """Of the threshold."""
+        return {"threshold": self.threshold}
 
     def _learn(self, forecast: ClassSetForecast, y: float) -> None:
         self.threshold.update(forecast.threshold, forecast.scores[int(y)])

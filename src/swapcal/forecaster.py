@@ -147,11 +147,11 @@ class Forecaster(Stateful):
     protect : {"loss", "calibration", "nothing"}
         How much of the correction of a hint is shown. "loss": the share that the outcomes so far speak for
         (`engine/share.py` has the rule, and what it promises); learning goes on whatever is shown. "calibration": a
-        correction that surely repairs the mean of V, too. "nothing": always all of it.
+        correction that surely repairs the mean of V, over all rounds or in a group, too. "nothing": always all of it.
     budget : float, optional
         The share of the loss of the hints that corrections may cost; 0.002, or 0.01 to protect calibration.
     blocks : int
-        How many blocks of rounds the record of corrections keeps, 8 to 512; each takes 200 bytes.
+        How many blocks of rounds the record of corrections keeps, 8 to 512; each takes 208 bytes.
     identity : str, optional
         The name that its forecasts carry. None: a random one, with a random key. A name of your own gets a key that is
         a hash of the seed and the name, so that whoever has both, on another machine or in a replay, makes the same

@@ -191,6 +191,10 @@ class Joint(Composite[J]):
         """An outcome in the range."""
         return self.first.rules.label(y)
 
+    def forecasters_by_name(self) -> dict[str, Forecaster]:
+        """Of both numbers."""
+        return {"first": self.first, "second": self.second}
+
     def _learn(self, forecast: J, y: float) -> None:
         self.first.update(forecast.first, y)
         self.second.update(forecast.second, min(self.second_label(forecast.first.value, y), self._most))

@@ -442,6 +442,11 @@ class Quantiles(Composite[QuantilesForecast]):
             raise InvalidInput(f"the label {label:g} is outside [{self.low:g}, {self.high:g}]; widen low and high")
         return label
 
+    def forecasters_by_name(self) -> dict[str, Forecaster]:
+        """Of each level or, in a tree, where an outcome is told to those whose cell it is in, that of the scale."""
+        ends = {f"level {level:g}": each for level, each in zip(self.levels, self._ends, strict=True)}
+        return ends if self.own else {"scale": self._size}
+
     def _learn(self, forecast: QuantilesForecast, label: float) -> None:
         if not forecast.parts or forecast.center is None:
             if self.spread is None:

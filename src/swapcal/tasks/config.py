@@ -178,10 +178,9 @@ class TaskConfig:
     )
     prefix: int = option("Rows at the start that settle range and groups.", 10_000, min=1)
     max_pending: int | None = option("Rows that can wait for their outcomes.", min=1)
-    protect: str = option(
-        "How much of a correction is shown: what outcomes speak for (loss), also what surely repairs the mean or "
-        "coverage (calibration), or all of it (nothing).",
-        "loss",
+    protect: str | None = option(
+        "How much of a correction is shown: what outcomes speak for (loss; usual), also what surely repairs the mean "
+        "or coverage (calibration; usual with --interval), or all of it (nothing)."
     )
     keep: Sequence[str] = option("Columns of the file that --out has as well: all, or names.", ())
     bad_rows: str = option(
@@ -360,9 +359,12 @@ class TaskConfig:
                 raise InvalidInput(f"--{one} cannot be combined with --{other}: {sentence}")
         one_of(self.order, "order", ("arrival", "forecast"))
         one_of(self.bad_rows, "bad_rows", ("stop", "skip"))
-        one_of(self.protect, "protect", ("loss", "calibration", "nothing"))
+        if self.protect is not None:
+            one_of(self.protect, "protect", ("loss", "calibration", "nothing"))
         if self.budget is not None:
             number(self.budget, "budget", 0.0, 1.0)
+        if self.interval is not None and len(self.model) < 2 and self.given("protect", "budget"):
+            raise InvalidInput("--protect and --budget are about intervals of the model's own: --p lower,upper")
         if self.order == "forecast" and not self.timed:
             raise InvalidInput("--order forecast is about late outcomes: add --known or --delay")
         if self.corrections and self.id is None:
@@ -445,6 +447,10 @@ class TaskConfig:
         settings = {name: value for name, value in {**settings, **own}.items() if value is not None}
         return Forecaster(property, hypotheses, **settings)
 
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of these settings that are not None, for a model whose own defaults are to hold."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
     def settings(self) -> dict[str, Any]:
         """Plain data: what it takes to ask again."""
         groups = self.groups if not isinstance(self.groups, Mapping) else tuple(self.groups)
@@ -516,8 +522,6 @@ _NUMBER = {
     "bins": "each of its forecasters has its own values",
     "trust": "each of its forecasters has a hint of its own",
     "levels": "each of its forecasters has a hint of its own",
-    "protect": "it is about one number beside the model's own",
-    "budget": "it is about one number beside the model's own",
     "r": "its errors are of the power 2",
     "against": "it is about one number beside the model's own",
     "learner": "it learns the errors of one number",
