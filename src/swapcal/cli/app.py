@@ -135,7 +135,8 @@ def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, .
 
 @configured(
     "y p groups hypotheses learner categories linear property interval classes low high positive weight learn horizon "
-    "time known delay order later id corrections seed trust levels jitter bins r costs limit by protect budget against"
+    "time known delay order later id corrections seed trust levels jitter bins r costs limit cluster anytime by "
+    "protect budget against keep bad_rows"
 )
 def run(
     file: File,
@@ -198,12 +199,7 @@ def run(
             doing, after = TASKS[task.task].doing, afterwards(out, state)
             with following(records, doing, stopped, after) as progress, interruptible() as stop:
                 result = run(records, task, progress=progress, stop=stop, **files)
-        if isinstance(result, ByKey):
-            if report is None and not json and fail_above is None:
-                for sentence in result.sentences():
-                    typer.echo(printable(sentence))
-                return
-            result, out = result.result(file, task), None
+        result = result.result(file, task) if isinstance(result, ByKey) else result
         last = None if out is None else f"Wrote {out} ({result.counts.rows:,} rows)."
         show(result, Shown(json, quiet, every, verbose), report=report, fail_above=fail_above, last=last)
 
@@ -213,8 +209,9 @@ def run(
 
 
 @configured(
-    "y p groups hypotheses categories linear property low high positive weight bins r costs limit time cluster anytime",
-    p="Column of forecasts; several (a,b,c) are compared with the first.",
+    "y p groups hypotheses categories linear property low high positive weight bins r costs limit time cluster anytime "
+    "bad_rows",
+    p="Column of forecasts; several are compared: old,new.",
     linear="Columns of numbers: all linear functions of them.",
     bins="Take forecasts together in so many equal bins; else up to 200 values as they are, or about 48 bins.",
     time="Column of times, rows sorted by it: since when; rows of a day count together.",
@@ -244,8 +241,8 @@ def audit(
     """Can these forecasts be trusted, for every group? A verdict, and each group with its bias.
 
     Rows without an outcome or without a forecast are counted and not scored. The file is read twice. With --fail-above
-    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points
-    doubt, so it does not fail by chance.
+    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points for
+    sure, so it does not fail by chance.
 
     Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
 

@@ -276,12 +276,7 @@ class Evaluation:
         **more: Any,
     ) -> tuple[Float64Array, ...]:
         """Add rows to the columns of a side, nothing missing; their losses."""
-        column = columns[""]
-        return (
-            column.add(
-                y, p, rows.groups, rows.linear, weights, numbers=(p, y) if column.means is not None else (), **more
-            ),
-        )
+        return (columns[""].add(y, p, rows.groups, rows.linear, weights, **more),)
 
     def add(
         self,
@@ -331,11 +326,7 @@ class Evaluation:
     def section(self, name: str = "", title: str = "", **more: Any) -> Section:
         """What is told of the columns of this name."""
         used = {which: side[name] for which, side in self.sides.items() if side[name].weight > 0}
-        summaries = {which: self.summary(column) for which, column in used.items()}
-        kept = {which: column.means for which, column in used.items() if column.means is not None}
-        means = {which: {each: some.of(each) for each in some.names} for which, some in kept.items()}
-        groups = [*self.sides.values()][-1][name].names
-        return Section(title, summaries.get("before"), summaries.get("after"), groups, means=means, **more)
+        return section_of(used, self.summary, title, **more)
 
     # --------
     # Errors as the stream goes by.
@@ -377,6 +368,17 @@ class Evaluation:
         losses = {f"losses.{name}": losses for name, losses in self.losses.items()}
         acted = {f"acted.{which}": decisions for which, decisions in self.acted.items()}
         return {**columns, **losses, **acted, "history": self._history}
+
+
+def section_of(
+    columns: Mapping[str, Column], summary: Callable[[Column], ColumnSummary], title: str = "", **more: Any
+) -> Section:
+    """What is told of columns with rounds, the model's "before" and swapcal's "after"."""
+    sides = {which: summary(column) for which, column in columns.items()}
+    kept = {which: column.means for which, column in columns.items() if column.means is not None}
+    means = {which: {each: some.of(each) for each in some.names} for which, some in kept.items()}
+    names = list(columns.values())[-1].names
+    return Section(title, sides.get("before"), sides.get("after"), names, means=means, **more)
 
 
 def told_clusters(numbers: ClusterNumbers | None, column: Column) -> Clusters | None:
