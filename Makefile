@@ -114,9 +114,9 @@ sanitize: install
 	LD_PRELOAD="$(PRELOAD)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 SWAPCAL_BACKEND=native \
 		$(CHECKED)/bin/python -m pytest -p no:cacheprovider -x $(CHECKED_TESTS)
 
-# Half an hour of steady load on the service, and its memory all the while; see docs/service-bench.md.
+# An hour of steady load on the service, and its memory all the while; see docs/service-bench.md.
 soak: install
-	nice -n 5 $(BIN)/swapcal bench service --soak 30 --rate 300 --docs docs
+	nice -n 5 $(BIN)/swapcal bench service --soak 60 --rate 300 --docs docs
 
 bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './benchmarks[peers]'

@@ -4,7 +4,6 @@ import contextlib
 import multiprocessing
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections import OrderedDict, deque
@@ -12,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, cast
 
@@ -214,18 +212,14 @@ class KeyWorker:
     ----------
     models : KeyModels
         How the model of a key is made.
-    folder : path
-        For states that do not stay in memory; what is in it ends with the process.
-    number : int
-        Which process this is.
     resident : int
         How many keys stay in memory.
     """
 
-    def __init__(self, models: KeyModels, folder: Path, number: int, resident: int) -> None:
+    def __init__(self, models: KeyModels, resident: int) -> None:
         self._models, self._resident = models, resident
         self._entries: OrderedDict[str, Any] = OrderedDict()
-        self._store, self._dirty = ScratchStore(folder / f"{number}.db"), dict[str, None]()
+        self._store, self._dirty = ScratchStore(), dict[str, None]()
         self._template = models.forecaster()
         self._columns = models.columns()
 
@@ -322,7 +316,6 @@ class WorkerPool:
     """
 
     def __init__(self, n: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="swapcal-")
         # A server that has imported everything once and is then copied: the import takes as long as 100,000 rows.
         served = sys.platform == "linux"
         context: Any = multiprocessing.get_context("forkserver" if served else "spawn")
@@ -342,8 +335,8 @@ class WorkerPool:
 
     def begin(self, models: KeyModels, resident: int) -> None:
         """Tell every process what to play; comes first, and has no answer."""
-        for number, pipe in enumerate(self._pipes):
-            pipe.send((models, Path(self._folder.name), number, resident))
+        for pipe in self._pipes:
+            pipe.send((models, resident))
 
     def ask(self, what: str, arguments: Sequence[Any]) -> None:
         """Send a question to each process; `answers` must follow."""
@@ -376,7 +369,6 @@ class WorkerPool:
             if process.is_alive():
                 process.kill()
                 process.join()
-        self._folder.cleanup()
 
 
 # Rows that are handed out together, and seconds between commits.
@@ -456,7 +448,7 @@ def run_by_key(
     processes : int, optional
         How many; one for each core that may be used by default.
     resident : int
-        Keys that a process keeps in memory; others are on disk, in the folder for temporary files.
+        Keys that a process keeps in memory; others are on disk, in a temporary file without a name.
     fresh, overwrite, progress, stop, say
         As for `runner.run`.
     pause : float

@@ -174,6 +174,7 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
         table = table.set_column(at, name, table[name].cast(pa.int64()).cast(pa.timestamp("us")))
     needed = (columns.key, columns.id, *columns.time)
     without: dict[str, Any] = {name: pc.is_null(table[name], nan_is_null=True).to_numpy() for name in needed}
+    without[columns.time[0]] = without[columns.time[0]] | np.isinf(moments(table, columns.time[0]))
     refused = np.logical_or.reduce(list(without.values()))
     nameless, table = table.filter(pa.array(refused)), table.filter(pa.array(~refused))
     missing = [", ".join(repr(name) for name in without if without[name][t]) for t in np.flatnonzero(refused)]
