@@ -155,18 +155,19 @@ def test_a_run_that_is_killed_goes_on_where_it_was_committed(tmp_path: Path) -> 
     script.write_text(KILLED)
     whole, out, state = tmp_path / "whole.csv", tmp_path / "out.csv", tmp_path / "state.db"
     run_by_key(rows, QUESTION, out=whole, processes=2)
-    places = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    places, scratch = os.pathsep.join([str(Path(__file__).parent), *sys.path]), tmp_path / "scratch"
+    scratch.mkdir()
     for stop in (*((400, 1200, 1800, 2400) if ALL else (800, 1800)), None):
         command = [sys.executable, str(script), str(rows), str(out), str(state)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": places}
-        ) as run:
+        around = {**os.environ, "PYTHONPATH": places, "TMPDIR": str(scratch)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=around) as run:
             assert run.stdout is not None
             for line in run.stdout:
                 if stop is not None and int(line) >= stop:
                     run.kill()
             assert (run.wait() == 0) == (stop is None)
     assert out.read_bytes() == whole.read_bytes()
+    assert not [path for path in scratch.rglob("*") if path.suffix == ".db" or path.name.startswith("swapcal-")]
 
 
 def test_many_keys_with_few_rows_are_visited_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,8 @@ class Store:
             with self._file:
                 yield self._file
         except sqlite3.Error as error:
-            raise StateFileError(f"the store {self.path or 'in memory'} could not be used: {error}") from error
+            where = {None: "in memory", "": "in a temporary file"}.get(self.path, self.path)
+            raise StateFileError(f"the store {where} could not be used: {error}") from error
 
     def put(self, states: list[tuple[str, float, bytes]]) -> None:
         """Store or replace states, in one transaction."""

@@ -218,7 +218,8 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
     if columns.time[0] in columns.micros:
         out[columns.time[0]] = out[columns.time[0]].cast(pa.int64())
     out |= {columns.output: pa.array(forecast, mask=np.isnan(forecast)), "status": pa.array(status, pa.string())}
-    return pa.table({**out, "reason": pa.array(reasons, pa.string())})
+    # Spark takes columns of one piece only.
+    return pa.table({**out, "reason": pa.array(reasons, pa.string())}).combine_chunks()
 
 
 def left(keys: list[Any], columns: SparkColumns) -> Any:
