@@ -307,6 +307,40 @@ def test_bad_events_stop_no_stream_and_other_settings_do(spark: Any, tmp_path: P
     assert ("b", "4", 6.0, "learned") in {row[:4] for row in played(out)}
 
 
+def test_whole_numbers_are_keys_ids_and_groups_beside_missing_ones(spark: Any, tmp_path: Path) -> None:
+    """pandas, by which Spark hands over events, would make decimals of them; keys are those of a loop."""
+    from swapcal.compat import spark as on_spark
+
+    big, source = 2**60, tmp_path / "events"
+    source.mkdir()
+    rows = [(7, big + 1, 1.0, None, 3), (7, None, 2.0, None, None), (7, big + 2, 3.0, None, None), (None, 5, 4.0, None, 3)]
+    rows += [(-8, 5, 5.0, None, 4), (7, big + 1, 6.0, 1.0, 3)]
+    for k, part in enumerate((rows, [(7, big + 2, 7.0, 0.0, None), (7, big + 3, 8.0, None, 3)])):
+        named = (dict(zip(("k", "i", "t", "y", "g"), row, strict=True)) for row in part)
+        (source / f"{k}.json").write_text("".join(json.dumps(row) + "\n" for row in named))
+        os.utime(source / f"{k}.json", (1_700_000_000 + k, 1_700_000_000 + k))
+    found = spark.readStream.schema("k bigint, i bigint, t double, y double, g int").option("maxFilesPerTrigger", 1)
+    played = on_spark.recalibrate(found.json(str(source)), key="k", y="y", time="t", id="i", groups=["g"], seed=3)
+    assert dict(played.dtypes) | {"k": "bigint", "i": "bigint"} == dict(played.dtypes)
+    query = played.writeStream.format("memory").queryName("numbers").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "check")).start().awaitTermination()
+    table = {(row["k"], row["i"], row["y"]): row for row in spark.sql("select * from numbers").collect()}
+    statuses = {name: row["status"] for name, row in table.items()}
+    assert statuses == {
+        (7, big + 1, None): "forecast", (7, None, None): "invalid", (7, big + 2, None): "forecast",
+        (None, 5, None): "invalid", (-8, 5, None): "forecast", (7, big + 1, 1.0): "learned",
+        (7, big + 2, 0.0): "learned", (7, big + 3, None): "forecast",
+    }  # fmt: skip
+    own = forecaster_for_key(
+        sc.Forecaster(sc.Probability(), sc.Groups(["g"], limit=100), seed=3, max_pending=4096), "key", key_text("7")
+    )
+    made = [own.predict({"g": g}) for g in (3, None)]
+    own.update(made[0], 1.0)
+    own.update(made[1], 0.0)
+    expected = [*map(float, made), float(own.predict({"g": 3}))]
+    assert [table[7, big + k, None]["forecast"] for k in (1, 2, 3)] == expected
+
+
 def test_a_stream_without_its_store_is_told_which_line_to_add(spark: Any) -> None:
     from swapcal.compat import spark as on_spark
 

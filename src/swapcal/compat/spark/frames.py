@@ -38,7 +38,7 @@ class KeyProcessor:
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """The events of a key in a micro-batch."""
         tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in rows]
-        table = pa.concat_tables(tables, promote_options="permissive")
+        table = workers.typed(pa.concat_tables(tables, promote_options="permissive"), self.columns.texts)
         bucket = self._bucket()
         played = workers.play_bucket(bucket, table, self.columns)
         self._keep(bucket)
@@ -191,7 +191,10 @@ def recalibrate(
         raise InvalidInput("watermark= is for keys that leave: give idle=, after how long without an event they do")
     rules = {"idle": idle, "remember": inputs.integer(remember, "remember", 0), "order": order}
     micros = tuple(name for name, kind in df.dtypes if kind == "timestamp" and name in (*columns.time, known))
-    columns = replace(columns, micros=micros)
+    # pandas, by which Spark hands events over, would make decimals of whole numbers where one is missing.
+    names = {columns.key, id, *columns.groups}
+    texts = tuple(name for name, kind in df.dtypes if name in names and kind in workers.KEYS)
+    columns = replace(columns, micros=micros, texts=texts)
     processor = KeyProcessor(columns, template.to_bytes(), rules, watermark is not None)
     return _stream(df, columns, processor, watermark)
 
@@ -222,6 +225,7 @@ def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor, watermark: 
         raise InvalidInput(f"a stream keeps its keys in RocksDB, which the session does not use; add the line {line}")
     known = {field.name: field.dataType for field in df.schema.fields}
     kinds = {name: known[name] for name in (columns.key, columns.id, columns.time[0], columns.y)}
+    kinds |= dict.fromkeys((columns.key, columns.id), types.StringType())
     kinds |= dict.fromkeys((columns.time[0],) if columns.time[0] in columns.micros else (), types.LongType())
     kinds |= {columns.output: types.DoubleType(), "status": types.StringType(), "reason": types.StringType()}
     fields = [types.StructField(name, kind, True) for name, kind in kinds.items()]
@@ -234,12 +238,16 @@ def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor, watermark: 
     narrow = df.select(*columns.read)
     for name in columns.micros:
         narrow = narrow.withColumn(name, functions.unix_micros(name))
+    for name in columns.texts:
+        narrow = narrow.withColumn(name, functions.col(name).cast("string"))
     played = narrow.groupBy(columns.key).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=types.StructType(fields),
         outputMode="Append",
         timeMode="None" if watermark is None else "EventTime",
     )
+    for name in (columns.key, columns.id):
+        played = played.withColumn(name, functions.col(name).cast(known[name]))
     return played.withColumn(moment, functions.timestamp_micros(moment)) if moment in columns.micros else played
 
 

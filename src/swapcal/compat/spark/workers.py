@@ -27,7 +27,7 @@ pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal")
 _TIMES = (*_NUMBERS, "timestamp", "timestamp_ntz", "date")
-_KEYS = ("string", "tinyint", "smallint", "int", "bigint")
+KEYS = ("string", "tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class SparkColumns:
     never: str | None = None
     # Columns of times that a stream hands over as microseconds since 1970 in UTC: local times come twice in autumn.
     micros: tuple[str, ...] = ()
+    # Keys, ids and columns of groups that a stream hands over as text.
+    texts: tuple[str, ...] = ()
 
     @property
     def read(self) -> list[str]:
@@ -58,11 +60,11 @@ class SparkColumns:
         there = dict(types)
         check_names(self.read, there)
         wanted: list[tuple[str | None, str, tuple[str, ...], str]] = [
-            (self.key, "key", _KEYS, "a string or a whole number"),
+            (self.key, "key", KEYS, "a string or a whole number"),
             (self.y, "y", _NUMBERS, "a number"),
             (self.hint, "hint", _NUMBERS, "a number"),
             (self.known, "known", _TIMES, "a time or a number"),
-            (self.id, "id", _KEYS, "a string or a whole number"),
+            (self.id, "id", KEYS, "a string or a whole number"),
             (self.weight, "weight", _NUMBERS, "a number"),
             (self.never, "never", ("boolean",), "true or false"),
             *((name, "time", (*_TIMES, "string"), "a time, a number or a string") for name in self.time[1:]),
@@ -161,6 +163,13 @@ def _check_size(key: Any, n_rows: int, most_rows: int) -> None:
             f"key {key!r} has {n_rows:,} rows or more, beyond most_rows={most_rows:,}: a key is one sequence, which "
             "one worker plays in its memory. Give a finer key, or raise most_rows and the worker's memory"
         )
+
+
+def typed(table: Any, texts: Iterable[str]) -> Any:
+    """The table with these columns as text, also where every value is missing and they have lost their type."""
+    for name in texts:
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
+    return table
 
 
 def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
