@@ -15,6 +15,7 @@ Prints the counts after each that came to its end, and ends with 1 if anything w
 """
 
 import contextlib
+import importlib
 import random
 import signal
 import subprocess
@@ -79,14 +80,13 @@ def start(folder: Path, ending: str, name: str) -> subprocess.Popen[bytes]:
 
 def kill_runs(form: str, wanted: int, seed: str) -> int:
     """Kill until there were enough; 0 if all was well."""
-    from test_killed import LONG, TASKS, write_tables
-
+    known = importlib.import_module("test_killed")
     (task, ending), rng = FORMS[form], random.Random(form + seed)
     names = ("blanks.csv", "in.csv") if form == "later" else ("in.csv",)
     with tempfile.TemporaryDirectory() as made:
         root = Path(made)
-        write_tables(root, N_ROWS)
-        (root / "run.toml").write_text((TASKS | LONG)[task])
+        known.write_tables(root, N_ROWS)
+        (root / "run.toml").write_text((known.TASKS | known.LONG)[task])
         (root / "alone").mkdir()
         began = time.monotonic()
         for name in names:
@@ -125,8 +125,7 @@ def kill_runs(form: str, wanted: int, seed: str) -> int:
 
 def kill_streams(wanted: int, seed: str) -> int:
     """Kill until there were enough; 0 if all was well."""
-    import test_spark
-
+    test_spark = importlib.import_module("test_spark")
     rng, kills, streams = random.Random(seed), 0, 0
     while kills < wanted:
         with tempfile.TemporaryDirectory() as folder:

@@ -313,10 +313,15 @@ def test_whole_numbers_are_keys_ids_and_groups_beside_missing_ones(spark: Any, t
 
     big, source = 2**60, tmp_path / "events"
     source.mkdir()
-    rows = [(7, big + 1, 1.0, None, 3), (7, None, 2.0, None, None), (7, big + 2, 3.0, None, None), (None, 5, 4.0, None, 3)]
+    rows: list[tuple[Any, ...]] = [
+        (7, big + 1, 1.0, None, 3),
+        (7, None, 2.0, None, None),
+        (7, big + 2, 3.0, None, None),
+        (None, 5, 4.0, None, 3),
+    ]
     rows += [(-8, 5, 5.0, None, 4), (7, big + 1, 6.0, 1.0, 3)]
-    for k, part in enumerate((rows, [(7, big + 2, 7.0, 0.0, None), (7, big + 3, 8.0, None, 3)])):
-        named = (dict(zip(("k", "i", "t", "y", "g"), row, strict=True)) for row in part)
+    for k, some in enumerate((rows, [(7, big + 2, 7.0, 0.0, None), (7, big + 3, 8.0, None, 3)])):
+        named = (dict(zip(("k", "i", "t", "y", "g"), row, strict=True)) for row in some)
         (source / f"{k}.json").write_text("".join(json.dumps(row) + "\n" for row in named))
         os.utime(source / f"{k}.json", (1_700_000_000 + k, 1_700_000_000 + k))
     found = spark.readStream.schema("k bigint, i bigint, t double, y double, g int").option("maxFilesPerTrigger", 1)

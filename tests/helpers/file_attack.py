@@ -6,16 +6,19 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as parquet
+import pytest
 
 from commands import swapcal
+
+pa: Any = pytest.importorskip("pyarrow")
+parquet: Any = pytest.importorskip("pyarrow.parquet")
 
 __all__ = ["attack_files"]
 
 CELLS = [
     "", " ", "x", "1e999", "-1e400", "nan", "NaN", "inf", "0x10", "1_0", "\u0663", "1,5", '"', '""', "'", "\x00", "-1",
-    "1e308", "5e-324", "2", "0.5", "true", "null", "\ufeff1", "\u2028", "a" * 300, "2020-13-45", "1e18", "{}", "[", "\\",
+    "1e308", "5e-324", "2", "0.5", "true", "null", "\ufeff1", "\u2028", "a" * 300, "2020-13-45", "1e18", "{}", "[",
+    "\\",
 ]  # fmt: skip
 VALUES: list[Any] = [
     None, True, [], {}, [1], "", "x", "0.5", 10**400, 2**63, -1, 1e308, "\ud800", "\x1b[31m", 0.5, 2, "1e999", [[[]]],
@@ -69,10 +72,11 @@ def _file(rng: random.Random, folder: Path) -> Path:
     else:
         columns = {name: pa.array([row[name] for row in rows]) for name in NAMES}
         for _, name in odd:
+            n, values = len(rows), columns[name].to_pylist()
             strange: list[Any] = [
-                pa.nulls(len(rows)), pa.array([None, *columns[name].to_pylist()[1:]]), pa.array([[1]] * len(rows)),
-                pa.array([b"\xff"] * len(rows)), pa.array([float("inf")] * len(rows)), pa.array([*map(str, columns[name].to_pylist())]),
-                pa.array([{"a": 1}] * len(rows)), pa.array([10**6] * len(rows), pa.timestamp("us")),
+                pa.nulls(n), pa.array([None] * n, pa.float64()), pa.array([[1]] * n), pa.array([b"\xff"] * n),
+                pa.array([float("inf")] * n), pa.array([*map(str, values)]), pa.array([{"a": 1}] * n),
+                pa.array([10**6] * n, pa.timestamp("us")),
             ]  # fmt: skip
             columns[name] = rng.choice(strange)
         parquet.write_table(pa.table(columns), path)
@@ -94,7 +98,11 @@ def attack_files(folder: Path, n: int, seed: int = 1) -> Counter[str]:
         path = _file(rng, place)
         before, (command, *asked) = path.read_bytes(), rng.choice(FORMS)
         files = ["--out", str(place / "out.csv"), "--state", str(place / "state")] if command == "run" else []
-        by = ["--by", "g", "--processes", "1"] if command == "run" and "--later" not in asked and number % 20 == 0 else []
+        by = (
+            ["--by", "g", "--processes", "1"]
+            if command == "run" and "--later" not in asked and number % 20 == 0
+            else []
+        )
         ended = swapcal(command, str(path), *asked, *files, *by)
         said = (number, command, asked, ended.output[-500:], ended.exception)
         assert ended.exit_code in (0, 2), said

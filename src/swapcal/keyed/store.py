@@ -97,7 +97,7 @@ class Store:
 
 
 class ScratchStore(Store):
-    """States that end with the process: nothing waits for the disk, and the file has no name that could be left over."""
+    """States that end with the process: nothing waits for the disk, and the file has no name to be left over."""
 
     journal, synchronous = "OFF", "OFF"
 

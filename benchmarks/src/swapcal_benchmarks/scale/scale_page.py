@@ -186,8 +186,8 @@ but for what stands under "on paper". How to use it: `swapcal.compat.spark`, `sw
 _HOW = """
 ## What is promised
 
-- The forecasts of a key are those of a `Forecaster` alone with its rows (`swapcal.keyed.forecaster_for_key`), bit for bit,
-  whatever the number of processes or workers. Its seed is a hash of one secret seed and the key.
+- The forecasts of a key are those of a `Forecaster` alone with its rows (`swapcal.keyed.forecaster_for_key`), bit
+  for bit, whatever the number of processes or workers. Its seed is a hash of one secret seed and the key.
 - An audit that is merged from parts has the counts of a single pass, and the sums: to the last bit where they are exact
   (outcomes 0 and 1, forecasts that are multiples of a power of two), and to 1e-9 elsewhere, in any order of merging.
 - A stream that is killed goes on from its checkpoint with the same forecasts. With another property, seed, groups or

@@ -246,8 +246,8 @@ def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor, watermark: 
         outputMode="Append",
         timeMode="None" if watermark is None else "EventTime",
     )
-    for name in (columns.key, columns.id):
-        played = played.withColumn(name, functions.col(name).cast(known[name]))
+    for text in (columns.key, columns.id):
+        played = played.withColumn(text, functions.col(text).cast(known[text]))
     return played.withColumn(moment, functions.timestamp_micros(moment)) if moment in columns.micros else played
 
 
