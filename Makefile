@@ -79,21 +79,25 @@ spark: install
 		echo "pyspark could not be installed: the tests of Spark are skipped"
 	$(JAVA) || echo "no Java could be installed: the tests of Spark are skipped"
 
-# Kills at random moments, of runs and of the service under load, at the pace at which they commit by default: KILLS in
-# all, shared out to three formats and two stores. See docs/reliability.md.
+# Kills at random moments, of runs in all their forms, of the service under load and of a stream on Spark, at the pace
+# at which they commit by default: KILLS in all, shared out. See docs/reliability.md.
 KILLS ?= 1000
-KILLED ?= csv jsonl parquet sqlite postgres
-kills: install
+KILLED ?= csv jsonl parquet late later interval classes by sqlite postgres spark
+kills: install spark
 	for subject in $(KILLED); do \
 		$(BIN)/python tools/kill_many.py $$subject $$(($(KILLS) / $(words $(KILLED)))) || exit 1; \
 	done
 
-# Requests that are wrong in their bytes, paths, methods and bodies: BAD of them, and a tenth of those that schemathesis
-# makes up from the OpenAPI document. Each must be refused by name, and nothing may have changed.
+# What is wrong, BAD times over the service and as often over the API: requests that are wrong in their bytes, paths,
+# methods and bodies; those that schemathesis makes up from the OpenAPI document; odd arguments of every kind; states that
+# were forged; files that were damaged. Each must be refused by name, and nothing may have changed.
 BAD ?= 100000
 bad: install
 	$(BIN)/python tools/bad_requests.py $(BAD)
 	SWAPCAL_EFFORT=all $(BIN)/python -m pytest -q -m slow tests/service/test_hostile.py
+	SWAPCAL_EFFORT=all $(BIN)/python -m pytest -q tests/engine/test_fuzz.py tests/audits/test_fuzz_audit.py
+	SWAPCAL_EFFORT=all $(BIN)/python -m pytest -q tests/suites/test_stateful.py tests/tasks/test_files.py \
+		-k "made_by_hand or damaged_files"
 
 # The compiled module once more, with the address and undefined behavior sanitizers, in an environment beside the usual
 # one that shares its packages; and the tests that reach every kernel: engine, learning hint, audit, marks, readers. Left
