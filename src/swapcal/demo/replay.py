@@ -1,7 +1,7 @@
 """`swapcal serve --demo`: the flights of 2013, replayed, so that there is something to see.
 
-The flights come in the order of the timetable with a plain model's forecast; outcomes come late, in another order, and
-for canceled flights the word that none will come.
+The flights come in the order of the timetable with the forecasts of a frozen model; outcomes come late, in another
+order.
 """
 
 import random
@@ -10,15 +10,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from swapcal import datasets
 from swapcal.client import Client, Retries, Unreachable
-from swapcal.datasets import locate
-from swapcal.demo import flights as source
+from swapcal.demo import GROUPS
 from swapcal.service.config import Config, Service, checked
 from swapcal.service.schemas import Case, Outcome
 from swapcal.service.spec import StreamSpec
@@ -28,40 +25,13 @@ RATE = 300
 # Outcomes come after so many further flights: an hour to half a day, with 920 flights a day.
 LATE_BY = (40, 400)
 TICK = 0.1
-# Flights in the year.
-YEAR = 336_776
-_SHARED: dict[str, Any] = {
-    "groups": [one if isinstance(one, str) else list(one) for one in source.GROUPS],
-    "horizon": YEAR,
-    "delay": "1d",
-}
-_MINUTES: dict[str, Any] = {"low": source.LOW, "high": source.HIGH, "outside": "clip", "jitter": 1.0}
-STREAMS = {
-    "arrives-late": StreamSpec(**_SHARED),
-    "delay-minutes": StreamSpec(property="quantile", level=0.9, **_MINUTES, **_SHARED),
-}
-TASKS = {"late": "arrives-late", "delay": "delay-minutes"}
-
-
-@dataclass(frozen=True, slots=True)
-class Flights:
-    """Columns of the flights, and for each stream the model's forecasts and the outcomes; NaN is none."""
-
-    columns: dict[str, list[Any]]
-    hints: dict[str, np.ndarray[Any, Any]]
-    outcomes: dict[str, np.ndarray[Any, Any]]
-
-    def __len__(self) -> int:
-        return len(self.columns["carrier"])
-
-
-def flights(rows: int | None = None) -> Flights:
-    """The flights of the demo, with the model's forecasts."""
-    scene = source.scene(locate(), rows)
-    columns = {name: scene.columns[name].to_pylist() for name in ("carrier", "origin", "hour", "dest")}
-    hints = {TASKS[task.name]: task.model(lambda done: None) for task in scene.tasks}
-    outcomes = {TASKS[task.name]: np.asarray(scene.columns[task.question.y]) for task in scene.tasks}
-    return Flights(columns, hints, outcomes)
+_SHARED: dict[str, Any] = {"groups": [one if isinstance(one, str) else list(one) for one in GROUPS], "delay": "1d"}
+# In minutes, from an hour early to five hours late; one flight in 400 is outside.
+_MINUTES: dict[str, Any] = {"property": "mean", "low": -60.0, "high": 300.0, "outside": "clip"}
+STREAMS = {"arrives-late": StreamSpec(**_SHARED), "delay-minutes": StreamSpec(**_MINUTES, **_SHARED)}
+# Of each stream, the columns of the model's forecasts and of the outcomes.
+COLUMNS = {"arrives-late": ("score", "late"), "delay-minutes": ("expected", "delay")}
+CONTEXT = ("carrier", "origin", "hour")
 
 
 def demo_config(port: int, folder: Path | None = None) -> Config:
@@ -69,6 +39,13 @@ def demo_config(port: int, folder: Path | None = None) -> Config:
     where = Path(tempfile.mkdtemp(prefix="swapcal-demo-")) if folder is None else folder
     service = Service(port=port, store=str(where / "swapcal.db"), auth=False, log="warning")
     return checked(Config(service=service, streams=dict(STREAMS)))
+
+
+def cases(flights: Any, stream: str) -> Iterator[Case]:
+    """The cases of some flights."""
+    for row, flight in zip(flights.index, flights.to_dict("records"), strict=True):
+        context = {name: flight[name] for name in CONTEXT}
+        yield Case(f"flight-{row}", context, float(flight[COLUMNS[stream][0]]))
 
 
 class Replay(threading.Thread):
@@ -94,19 +71,18 @@ class Replay(threading.Thread):
 
     def run(self) -> None:
         """Play until the last outcome has been sent, or until `over` is set."""
-        played, n = flights(self.rows), max(1, int(self.rate * TICK))
+        played, n = datasets.flights()[: self.rows], max(1, int(self.rate * TICK))
         rng, waiting = random.Random(2013), deque[list[tuple[str, Outcome]]]([[] for _ in range(LATE_BY[1] // n + 2)])
         try:
             with Client(self.url, retries=Retries(attempts=3)) as client:
                 for k in range(0, len(played), n):
                     started = time.monotonic()
-                    here = range(k, min(k + n, len(played)))
-                    for stream in STREAMS:
-                        client.forecasts(stream, list(self._cases(played, stream, here)))
-                        for row in here:
-                            y = float(played.outcomes[stream][row])
-                            outcome = Outcome(f"flight-{row}", y if y == y else None)
-                            waiting[rng.randint(*LATE_BY) // n].append((stream, outcome))
+                    here = played[k : k + n]
+                    for stream, (_, y) in COLUMNS.items():
+                        client.forecasts(stream, list(cases(here, stream)))
+                        for row, outcome in zip(here.index, here[y].tolist(), strict=True):
+                            late = Outcome(f"flight-{row}", float(outcome))
+                            waiting[rng.randint(*LATE_BY) // n].append((stream, late))
                     self._learn(client, waiting.popleft())
                     waiting.append([])
                     if self.over.wait(max(0.0, TICK - (time.monotonic() - started))):
@@ -117,11 +93,6 @@ class Replay(threading.Thread):
         except Unreachable:
             # The service has been stopped, which is how the demo ends.
             return
-
-    def _cases(self, played: Flights, stream: str, here: range) -> Iterator[Case]:
-        for row in here:
-            context = {name: column[row] for name, column in played.columns.items()}
-            yield Case(f"flight-{row}", context, float(played.hints[stream][row]))
 
     def _learn(self, client: Client, due: list[tuple[str, Outcome]]) -> None:
         for stream in STREAMS:

@@ -390,7 +390,6 @@ class TaskConfig:
             "categories": list(self.categories),
             "property": self.property if isinstance(self.property, str) else repr(self.property),
             "learn": self.learns,
-            "later": self.later or None,
         }
         rare = (
             "interval",
