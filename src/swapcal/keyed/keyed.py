@@ -66,10 +66,9 @@ def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses
     seed = seed_for(template.rules.seed, *names)
     if hypotheses is not None:
         return Forecaster.by_rules(_key_rules(template, hypotheses).reseeded(seed), json.dumps(names))
-    rules, own = template.rules.settled.get("keys"), template.hypotheses
-    if rules is None:
-        rules = _key_rules(template, own)
-    twin: Any = own
+    twin: Any
+    own = twin = template.hypotheses
+    rules = template.rules.settled.get("keys") or _key_rules(template, own)
     if hasattr(own, "twin"):
         twin = own.twin()
     elif hasattr(own, "snapshot"):

@@ -234,7 +234,7 @@ def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor, watermark: 
         if known[moment].typeName() not in ("timestamp", *_SECONDS):
             raise InvalidInput(f"with watermark= the time is a timestamp or a number; {moment!r} is {known[moment]}")
         # What is late is played too: Spark would drop it, had it the watermark's column.
-        df = df.withColumn(_AT, _at(functions, moment, known[moment].typeName())).withWatermark(_AT, watermark)
+        df = df.withColumn(_AT, _at(functions, moment)).withWatermark(_AT, watermark)
     narrow = df.select(*columns.read)
     for name in columns.micros:
         narrow = narrow.withColumn(name, functions.unix_micros(name))
@@ -256,13 +256,11 @@ LAST, _AT = 2.0**53 / 1e3, "__at"
 _SECONDS = ("byte", "short", "integer", "long", "float", "double")
 
 
-def _at(functions: Any, name: str, kind: str) -> Any:
+def _at(functions: Any, name: str) -> Any:
     """The times of events for the watermark; of those that are missing or ahead of the clock, the beginning."""
-    clock, column = functions.current_timestamp(), functions.col(name)
-    if kind == "timestamp":
-        return functions.when(column <= clock, column).otherwise(functions.timestamp_seconds(functions.lit(0)))
-    there = (column >= 0) & (column <= functions.unix_seconds(clock))
-    return functions.timestamp_seconds(functions.when(there, column).otherwise(0))
+    seconds = functions.col(name).cast("double")
+    there = (seconds >= 0) & (seconds <= functions.unix_timestamp())
+    return functions.timestamp_seconds(functions.when(there, seconds).otherwise(0.0))
 
 
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
