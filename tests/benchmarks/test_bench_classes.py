@@ -16,7 +16,7 @@ def test_boxes_see_what_groups_do_not() -> None:
 
 
 def test_costs_tails_and_regrets_have_a_line_for_each() -> None:
-    assert [cost > 0.0 for _, _, cost in classes.costs(400)] == [True] * 7
+    assert [cost > 0.0 for _, _, cost in classes.costs(400)] == [True] * 12
     for _, off, constant in classes.tails(3000):
         assert 0.0 < off < constant
     table = classes.omniprediction_table(400)
@@ -40,3 +40,6 @@ def test_a_file_where_two_columns_matter_together(tmp_path: Path) -> None:
     assert row.rows == 4800
     assert row.losses["groups"] < 1.05 * row.model
     assert row.against_groups("trees") < -30.0
+    pytest.importorskip("river.tree")
+    hinted = classes.file_row(tmp_path, "bike_hour", rows=1500, seeds=1, methods=classes.HINTS)
+    assert hinted.against_groups("with a river tree") < -10.0

@@ -21,6 +21,7 @@ from swapcal_benchmarks.exponents import exponent, exponents, student_interval
 from swapcal_benchmarks.paper import (
     examples,
     inequalities,
+    norm_balls,
     rates,
     regrets,
     slow_learners,
@@ -103,6 +104,35 @@ def test_slow_learners_are_as_slow_as_they_declare() -> None:
         usual.update(a, row, kappa)
         slow.update(b, row, kappa)
         assert np.allclose(a, b, rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize("p", norm_balls.NORMS)
+def test_of_a_ball_with_known_complexity_there_is_a_learner(p: float) -> None:
+    """Its regret is proved, at most twice n R_seq; its supremum is the dual norm, by trying functions."""
+    ball = norm_balls.NormBall(3, p)
+    sc.checks.check_learner(ball, n_rounds=200 if ALL else 60)
+    n = np.arange(1.0, 200.0)
+    assert (ball.regret(n) <= 2.0 * np.sqrt((p - 1.0) * n)).all()
+    assert all(max(norm_balls.BallGame(p, contrary, (50, 200), 1)()) <= 1.0 for contrary in (False, True))
+    rng, q = np.random.default_rng(2), p / (p - 1.0)
+    S = rng.uniform(-1.0, 1.0, 3)
+    theta = rng.normal(size=(20_000, 3))
+    theta /= np.linalg.norm(theta, q, axis=1, keepdims=True)
+    found = float((theta @ S).max())
+    assert 0.99 * ball.length(S) <= found <= ball.length(S) * (1.0 + 1e-12)
+    x, y, forecasts = rng.uniform(-0.5, 0.5, (40, 3)), rng.random(40), rng.choice([0.2, 0.6], 40)
+    cells = [forecasts == value for value in (0.2, 0.6)]
+    sums = [((forecasts - y)[c] @ x[c], int(c.sum())) for c in cells]
+    assert norm_balls.swap_error(ball, x, y, forecasts, 2.0) == pytest.approx(
+        sum(ball.length(s) ** 2 / m for s, m in sums)
+    )
+
+
+def test_what_grows_too_fast_is_seen() -> None:
+    runs = norm_balls.ball_runs((5, 8, 10), 2)
+    errors = [{r: float(run.n_rounds) * (run.p - 1.0) ** 2 for r in (1.0, 1.5, 2.0)} for run in runs]
+    rows = norm_balls.ball_rows([], [[2.0]], runs, errors)
+    assert [row.holds for row in rows] == [False] * 5
 
 
 def test_an_algorithm_that_does_not_learn_fails_the_rates_and_the_lemma() -> None:

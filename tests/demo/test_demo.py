@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 import swapcal.demo
 from swapcal import datasets, demo
 from swapcal.cli import app
-from swapcal.cli.output import view
 from swapcal.demo import play, replay
 from swapcal.errors import DataError, MissingExtra
 from swapcal.report import page as report_page
@@ -188,7 +187,7 @@ def test_pages_need_a_directory_and_extras(monkeypatch: pytest.MonkeyPatch, tmp_
     assert (done.exit_code, "directory" in done.stderr) == (2, True)
     monkeypatch.setattr(swapcal.demo, "find_spec", lambda name: None if name == "jinja2" else object())
     with pytest.raises(MissingExtra, match=r"jinja2.*swapcal\[demo\]"):
-        swapcal.demo.main(tmp_path, view)
+        swapcal.demo.main(tmp_path, str)
     monkeypatch.undo()
     monkeypatch.setattr(datasets, "locate", lambda: None)
     done = demo_command(tmp_path / "pages")

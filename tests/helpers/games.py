@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import class_games
 import swapcal as sc
+from class_games import DELTA, Late, Play
 from swapcal.engine.ledger import LATEST, LUCK, RESERVED, VARIANCE
 from swapcal.engine.theorems import most_luck
 from swapcal.forecast import Forecast
@@ -149,7 +151,6 @@ PROPERTIES: dict[str, Any] = {
     "quantile": sc.Quantile(0.9),
     "expectile": sc.Expectile(0.8),
 }
-DELTA = 0.05
 
 
 class Ratio(NamedTuple):
@@ -235,26 +236,6 @@ def attacked(n_runs: int, n_rounds: int, *, every: int) -> tuple[int, float]:
 # Every promise that is printed, against somebody who knows the code: what was promised, and what was seen.
 
 
-class Late:
-    """A forecaster that is told outcomes `delay` rounds late; one in ten of them never."""
-
-    def __init__(self, forecaster: Forecaster, delay: int) -> None:
-        self.forecaster, self.delay = forecaster, delay
-        self.property, self.hypotheses = forecaster.property, forecaster.hypotheses
-        self.waiting: list[tuple[Forecast, float]] = []
-        # What an adversary looks at.
-        self.state, self.distribution = forecaster.state, forecaster.distribution
-
-    def predict(self, x: Any, hint: float | None = None) -> Forecast:
-        return self.forecaster.predict(x, hint)
-
-    def update(self, forecast: Forecast, y: float) -> None:
-        if self.delay == 0 or forecast.round % 10 != 7:
-            self.waiting.append((forecast, y))
-        if len(self.waiting) > self.delay:
-            self.forecaster.update(*self.waiting.pop(0))
-
-
 def _sides(seed: int, strategies: list[str]) -> tuple[str, str]:
     """Who plays against whom: every pair comes up."""
     others, members = divmod(seed, len(CLASSES))
@@ -331,9 +312,6 @@ def _classes_game(seed: int, n_rounds: int) -> list[tuple[float, float]]:
     return list(zip(map(float, errors), model.guarantee(DELTA), strict=True))
 
 
-Play = Callable[[int, int], list[tuple[float, float]]]
-
-
 def _promises() -> dict[str, Play]:
     """From the name of a promise to a game about it, of a seed and so many rounds."""
     cells: dict[str, Play] = {}
@@ -348,7 +326,7 @@ def _promises() -> dict[str, Play]:
             "Quantiles": lambda seed: Quantiles(levels, Finite(2), seed=seed, spread=1.0),
         }
         cells |= {f"`{name}.miscoverage`, {hint}": partial(_quantile_game, each, own) for name, each in made.items()}
-    return cells | {"`Classes.guarantee`": _classes_game}
+    return cells | class_games.promises() | {"`Classes.guarantee`": _classes_game}
 
 
 PROMISES = _promises()

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import swapcal as sc
-from swapcal.simulate.adversaries import Arena, Greedy, groups, play
+from class_games import SQUARES, Forward
+from swapcal.learners import GradientDescent, MultiplicativeWeights
+from swapcal.potentials import Exponential
+from swapcal.simulate.adversaries import Arena, Far, Greedy, ball, groups, play
 
 
 def _tree(functions: Any, n: int, seed: int, greedy: bool) -> float:
@@ -44,8 +47,6 @@ def test_orthogonal_contexts_attain_that_of_a_linear_class() -> None:
 
 
 def test_of_boxes_groups_and_learners() -> None:
-    from swapcal.learners import GradientDescent
-
     trees = sc.Trees(["a", "b"], bins=4)
     before = trees.complexity(100)
     trees.fit({"a": np.arange(100.0), "b": np.arange(100.0)[::-1]})
@@ -66,7 +67,10 @@ def _ahead(functions: Any, n_rounds: int, delta: float = 0.05, r: float = 2.0) -
 
 @pytest.mark.parametrize("r", [1.0, 1.5, 2.0, 3.0])
 def test_ahead_of_a_run_more_rounds_functions_and_certainty_cost_more(r: float) -> None:
-    for small, large in ((sc.Finite(2), sc.Finite(50)), (sc.Linear(3), sc.Linear(3))):
+    pairs: list[tuple[Any, Any]] = [(sc.Finite(2), sc.Finite(50)), (sc.Linear(3), sc.Linear(3))]
+    pairs += [(sc.Linear(3), sc.Linear(3) | sc.Finite(2)), (sc.Finite(2), sc.Oracle(GradientDescent(2)))]
+    pairs += [(sc.Oracle(MultiplicativeWeights(2)), sc.Oracle(MultiplicativeWeights(50)))]
+    for small, large in pairs:
         numbers = [_ahead(small, n, r=r) for n in (100, 1000, 10_000, 100_000, 1_000_000)]
         assert numbers == sorted(numbers)
         assert all(number <= n for number, n in zip(numbers, (100, 1000, 10_000, 100_000, 1_000_000), strict=True))
@@ -89,15 +93,56 @@ def test_it_says_for_how_many_values() -> None:
     assert sc.Forecaster(sc.Mean(), sc.Finite(4), seed=1).guarantee(n_rounds=10**5).bins is None
 
 
+_PLAYED: tuple[tuple[Any, Any], ...] = (
+    (sc.Linear(4, radius=2.0), sc.Linear(4, radius=2.0)),
+    (sc.Finite(4), sc.Finite(4)),
+    (sc.Oracle(GradientDescent(4)), sc.Linear(4)),
+    (sc.Oracle(MultiplicativeWeights(4)), sc.Finite(4)),
+    (sc.Finite(4) | sc.Linear(4), sc.Finite(4)),
+)
+
+
+@pytest.mark.parametrize(("n_rounds", "note"), [(10**5, 2186.0), (10**6, 5224.0)])
+def test_ahead_for_a_learner_of_squares(n_rounds: int, note: float) -> None:
+    """Its rate is 1/3, from the logarithm of its regret; with a number for each r, and none where it is not proved."""
+    forward = Forward(10)
+    made = sc.Oracle(forward, scaled=False, potential=Exponential())
+    found = [_ahead(made, n_rounds, r=r) for r in (1.0, 1.5, 2.0, 3.0)]
+    assert found[2] == pytest.approx(note, rel=0.1)
+    assert found == sorted(found, reverse=True)
+    for other in (sc.Oracle(forward), sc.Oracle(forward, scaled=False)):
+        assert _ahead(other, n_rounds) == n_rounds
+    beside = sc.Finite(3, potential=Exponential()) | made
+    assert found[2] < _ahead(beside, n_rounds) < n_rounds
+    quantile = sc.Forecaster(sc.Quantile(0.5, density=2.0), made, bins=15).guarantee(0.05, n_rounds=n_rounds)
+    assert float(quantile) == n_rounds
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_explained_squares_are_a_logarithm_and_the_rounding(seed: int) -> None:
+    """X of each value, at most 4 ln(K B) + 4.4 times the sum of d^2, against adversaries; and sup^2 <= n (X + Reg)."""
+    bins, n_rounds = 3 + seed, 300
+    forecaster = sc.Forecaster(sc.Mean(), SQUARES[1], bins=bins, seed=seed, protect="nothing", levels=0)
+    arena = Arena(ball(4, seed=seed), seed=seed)
+    play(forecaster, (Greedy if seed % 2 else Far)(arena), n_rounds, sc.Linear(4))
+    evidence: Any = forecaster.state.evidence
+    n = evidence.taught[:bins]
+    explained = 2.0 * evidence.answers[:bins, 0] - evidence.squares[:bins]
+    most = 4.0 * math.log(16 * 2.0 * bins / 0.05) + 4.4 * n * (0.5 / bins) ** 2
+    assert (explained <= most).all()
+    assert (np.square(evidence.reach(bins)) <= n * (explained + SQUARES[1].learner.regret(n)) + 1e-9).all()
+    assert forecaster.error() <= forecaster.guarantee(0.05, n_rounds=n_rounds)
+
+
 def _largest_share(n_runs: int, n_rounds: int) -> float:
     """Of the promised number, over runs against an adversary that knows the state."""
     worst = 0.0
     for seed in range(n_runs):
         r, bins = (1.0, 1.5, 2.0, 3.0)[seed % 4], (3, 5, 9)[seed % 3]
-        functions = sc.Finite(4) if seed % 2 else sc.Linear(4, radius=2.0)
+        functions, known = _PLAYED[seed % len(_PLAYED)]
         forecaster = sc.Forecaster(sc.Mean(), functions, bins=bins, r=r, seed=seed, protect="nothing")
         promised = float(forecaster.guarantee(0.05, n_rounds=n_rounds))
-        play(forecaster, Greedy(Arena(groups(4, seed=seed))), n_rounds)
+        play(forecaster, Greedy(Arena(groups(4, seed=seed))), n_rounds, known)
         worst = max(worst, forecaster.error() / promised)
     return worst
 

@@ -11,6 +11,7 @@ import naive_paper
 import swapcal as sc
 from instances import Sound
 from swapcal import hypotheses
+from swapcal.audits import swap_multicalibration_error
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Oracle
 from swapcal.learners import GradientDescent, MultiplicativeWeights, model
@@ -79,35 +80,24 @@ GAMES: dict[str, tuple[Any, Float64Array]] = {
 @pytest.mark.parametrize("strategy", [Greedy, Far, GroupTargeted, Sweep])
 @pytest.mark.parametrize("name", GAMES)
 def test_error_stays_below_the_guarantee(name: str, strategy: Any) -> None:
-    """Adversaries that know the state of a finite or linear forecaster; the learner's promise holds as well."""
+    """Adversaries that know the odds of every draw and the class behind the learner."""
     n_rounds, (learner, pool) = 300, GAMES[name]
     plain = sc.Finite(learner.n) if name.startswith("weights") else sc.Linear(learner.n)
     arena = Arena(pool, seed=12)
-    sparring = sc.Forecaster(sc.Mean(), plain, horizon=n_rounds, seed=5)
     forecaster = sc.Forecaster(sc.Mean(), Oracle(learner), horizon=n_rounds, seed=5)
-
-    class Both:
-        """The adversary looks at the one, and the other gets the same contexts and labels."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(sparring, name)
-
-        def predict(self, x: Any, hint: Any = None) -> Any:
-            self.open = forecaster.predict(x)
-            return sparring.predict(x)
-
-        def update(self, forecast: Any, y: float) -> None:
-            forecaster.update(self.open, y)
-            sparring.update(forecast, y)
-
-    both: Any = Both()
-    play(both, Sweep(arena, period=n_rounds / 10) if strategy is Sweep else strategy(arena), n_rounds)
+    adversary = Sweep(arena, period=n_rounds / 10) if strategy is Sweep else strategy(arena)
+    played = play(forecaster, adversary, n_rounds, plain)
     now = forecaster.guarantee(0.05)
     assert forecaster.n_rounds == n_rounds
     assert forecaster.error().kind == "exact"
+    assert forecaster.error() == pytest.approx(
+        swap_multicalibration_error(played.y, played.p, played.x, hypotheses=plain), rel=1e-9
+    )
     assert forecaster.error() <= now
     assert now.theorem == "theorem O"
     assert not now.broken
+    with pytest.raises(InvalidInput, match="through its learner alone"):
+        play(forecaster, adversary, 1)
 
 
 @pytest.mark.parametrize("r", [1.0, 1.5, 2.0, 3.0, 100.0])

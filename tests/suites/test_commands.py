@@ -21,6 +21,7 @@ from swapcal.cli import app
 from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
 from swapcal.intervals import Interval
+from swapcal.learners import GradientDescent
 from swapcal.tasks.config import CONFLICTS, TaskConfig
 from swapcal.tasks.result import from_json
 
@@ -381,8 +382,8 @@ def test_what_is_refused_is_refused_in_one_sentence(desk: Path, asked: tuple[str
 
 
 def test_every_option_is_in_the_help() -> None:
-    options = {each.name for each in fields(TaskConfig)} - {"cluster", "prefix", "max_pending", "anytime"}
-    options = {{"hypotheses": "class"}.get(name, name) for name in options}
+    options = {each.name for each in fields(TaskConfig)} - {"prefix", "max_pending"}
+    options = {{"hypotheses": "class"}.get(name, name).replace("_", "-") for name in options}
     shown = CliRunner().invoke(app, ["run", "--help-all"], env={"COLUMNS": "200"}).stdout
     assert all(f"--{name}" in shown for name in options)
     for name in (
@@ -416,6 +417,8 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         "protect": "nothing",
         "budget": 0.1,
         "against": ("refit",),
+        "learner": GradientDescent(2),
+        "weight": "w",
     }
     for one, other, why in CONFLICTS:
         with pytest.raises(InvalidInput, match="cannot be combined with") as error:
@@ -426,7 +429,14 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
 @pytest.mark.parametrize("value", [[1], {"a": 1}, b"x"])
 def test_options_of_a_wrong_kind_are_refused_by_their_name(value: Any) -> None:
     """Whoever reads options, a file or a service, gets to hear which of them is wrong."""
-    for name in {each.name for each in fields(TaskConfig)} - {"groups", "linear", "categories", "against"}:
+    for name in {each.name for each in fields(TaskConfig)} - {
+        "groups",
+        "linear",
+        "categories",
+        "against",
+        "keep",
+        "learner",
+    }:
         with pytest.raises(InvalidInput, match=f"^{name} must"):
             TaskConfig.from_mapping({"y": "y", name: value})
     more = {"bins": 0, "seed": -1, "jitter": -0.5, "interval": 1.5, "classes": 1, "delay": 5, "groups": 5, "prefix": 0}

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import swapcal as sc
 from commands import run
-from swapcal.tasks.audit import audit, merge_audits, merged_result
+from swapcal.audits.column import Column
+from swapcal.tasks.audit import audit, merge_audits, mergeable_column, merged_result
 from swapcal.tasks.by_key import run_by_key
 from swapcal.tasks.columns import RangeWarning
 from swapcal.tasks.config import TaskConfig
@@ -60,6 +62,39 @@ def test_every_road_says_the_same_of_the_model(shock: float, bias: float, tmp_pa
     assert len({json.dumps(each) for each in said.values()}) == 1, said
     assert said["audit"][0] == (bias > 0)
     assert ("store=s3" in said["audit"][2]) == (bias > 0)
+
+
+@pytest.mark.parametrize(("seed", "bias"), [(1, 0.0), (2, 0.12), (3, 0.0), (4, 0.1)])
+def test_the_service_and_spark_say_the_same(seed: int, bias: float) -> None:
+    """Where there are no times: the page of a stream, and the parts of a DataFrame as Spark's workers add them up."""
+    pa: Any = pytest.importorskip("pyarrow")
+    pytest.importorskip("msgspec")
+    from swapcal.compat.spark import workers
+    from swapcal.compat.spark.frames import judged
+    from swapcal.service.report import LearnedCases, recorded_result
+    from swapcal.service.spec import StreamSpec
+
+    table = rows(seed, 0.0, bias)
+    y, p = np.asarray(table["y"]), np.asarray(table["p"])
+    whole = audit(table, TaskConfig("y", "p", ["store"]))
+    groups = sc.Groups(["store"], limit=20)
+    cases = LearnedCases(y, p, p, groups.rows({"store": table["store"]}, len(y)), None, 0.0, 1.0)
+    names = ("pending", "held", "expired", "forgotten", "forecasts", "outcomes", "late", "mean_share", "alarms")
+    status = dict.fromkeys(names, 0)
+    served = recorded_result("late", StreamSpec(groups=["store"]), groups, cases, status)
+    empty = mergeable_column(sc.Probability(), sc.Groups(["store"], limit=20), None).to_bytes()
+    frames = [
+        pa.table({name: np.asarray(table[name])[part] for name in ("y", "p", "store")})
+        for part in np.split(np.arange(6000), 5)
+    ]
+    parts = [workers.partial_audit([frame], empty, "p", "y", ("store",)) for frame in frames]
+    spark = judged(Column.from_bytes(workers.merged_audits(parts) or b""))
+    said = []
+    for result in (whole, served, spark):
+        found = result.verdict.decision.before
+        said.append((found.overall, sorted(found.groups), found.biased, found.few_rows))
+    assert said[1:] == [said[0]] * 2
+    assert ("store=s3" in said[0][1]) == (bias > 0)
 
 
 def test_few_clusters_name_nobody() -> None:

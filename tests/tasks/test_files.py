@@ -522,7 +522,7 @@ def test_row_groups_are_of_one_size_and_none_is_empty(tmp_path: Path, monkeypatc
     monkeypatch.setattr(outputs, "_GROUP_ROWS", 4)
     for n, sizes in {8: [4, 4], 9: [4, 4, 1], 0: []}.items():
         path = tmp_path / f"{n}.parquet"
-        output = outputs.open_output(path, ("row", "forecast"))
+        output = outputs.open_output(path, outputs.kinds_of(("row", "forecast")))
         output.append({"row": np.arange(n), "forecast": np.linspace(0.0, 1.0, n)})
         output.finish()
         output.clear()

@@ -10,7 +10,8 @@ from swapcal.tasks.audit import audit
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.result import from_json, to_json
 from swapcal.tasks.runner import run
-from swapcal.text.summary import summary
+from swapcal.text.numbers import number, precise
+from swapcal.text.summary import behind, summary
 
 SEGMENTS = [f"segment number {k}" for k in range(30)]
 
@@ -53,12 +54,30 @@ def test_every_printed_number_of_a_group_is_that_of_pandas(kind: str, task: Any)
             assert f"{100 * (own['y'] <= own['p']).mean():.1f} %" in numbers
         else:
             predicted, observed = ((w * own[column]).sum() / w.sum() for column in ("p", "y"))
-            form = "{:.1f} %" if kind != "real" else "{:,.1f}"
+            form = {"real": "{:,.1f}", "rare": "{:.2f} %"}.get(kind, "{:.1f} %")
             scale = 100.0 if kind != "real" else 1.0
             assert form.format(scale * predicted) in numbers
             assert form.format(scale * observed) in numbers
         seen += 1
     assert seen >= 3
+
+
+@pytest.mark.parametrize("kind", ["events", "real", "quantile"])
+def test_what_is_behind_a_verdict_is_plain_and_of_80_columns(kind: str) -> None:
+    """Scores and errors before and after; of ranges only those whose interval leaves out 0."""
+    more: dict[str, Any] = {"property": "quantile:0.7"} if kind == "quantile" else {}
+    result = run(frame(kind), TaskConfig("y", "p", ("g",), against=("none",), seed=1, **more))
+    lines = behind(result)
+    text = "\n".join(lines)
+    assert max(map(len, lines)) <= 80
+    assert text.isascii()
+    for side in (result.before, result.after):
+        assert number(side.swap_error) in text
+        assert precise(side.loss) in text
+    assert lines[0].startswith("the mapping") or " frame: " in lines[0]
+    shown = [line for line in lines if line.startswith("* ")]
+    cells = [cell for cell in (*result.after.ranges, *result.after.worst) if cell.low > 0 or cell.high < 0]
+    assert len(shown) == min(5, len(cells))
 
 
 def test_losses_and_auc_are_those_of_scikit_learn() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import swapcal as sc
+from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal.tables.batch import Coded
 from swapcal.tables.sources import package
 from swapcal.text.numbers import number
@@ -19,7 +20,16 @@ from swapcal_benchmarks.late.late_files import FILES
 from swapcal_benchmarks.report import Report, Table, Target, document, progress, targets_table
 from swapcal_benchmarks.streams.recorded import RecordedStream, whole_file
 
-__all__ = ["CORNERS", "FileRow", "classes_report", "corner_bias", "costs", "omniprediction_table", "tails"]
+__all__ = [
+    "CORNERS",
+    "FileRow",
+    "classes_report",
+    "corner_bias",
+    "cost_table",
+    "costs",
+    "omniprediction_table",
+    "tails",
+]
 
 NAMES = ("bike_hour", "adult", "no_shows", "searches")
 ROWS, SEEDS = 20_000, 3
@@ -60,28 +70,42 @@ def _frozen(stream: RecordedStream, y: Float64Array, columns: tuple[int, ...]) -
     return np.asarray(fitted.predict_proba(scaled)[:, 1])
 
 
-def file_row(directory: Path, name: str, rows: int = ROWS, seeds: int = SEEDS) -> FileRow:
-    """One file. The hour of bike rentals and all its other columns are names; learning hints are off on all sides."""
+def _river_tree() -> Any:
+    return sc.hint(package("river.tree", "a hint of river", extra="river").HoeffdingTreeRegressor())
+
+
+CLASSES: dict[str, tuple[type[Any], Callable[[], Any]]] = {
+    "groups": (sc.Groups, lambda: None),
+    "trees": (sc.Trees, lambda: None),
+}
+HINTS: dict[str, tuple[type[Any], Callable[[], Any]]] = {
+    "groups": CLASSES["groups"],
+    "with a regression": (sc.Groups, sc.OnlineRegression),
+    "with a river tree": (sc.Groups, _river_tree),
+}
+"""Of each method its class, and its learning hint."""
+
+
+def file_row(
+    directory: Path, name: str, rows: int = ROWS, seeds: int = SEEDS, methods: Mapping[str, Any] = CLASSES
+) -> FileRow:
+    """One file. The hour of bike rentals and all its other columns are names."""
     stream = next(iter(FILES[name](whole_file(directory, name)))).stream
     y = stream.y / 1000.0 if stream.real else stream.y
     start, stop = stream.start, min(len(y), stream.start + rows)
     hint, later, first = _frozen(stream, y, SEEN[name])[start:stop], slice(start, stop), slice(0, start)
     columns, outcomes = list(stream.table), y[start:stop]
     named = tuple(k for k, one in stream.table.items() if name == "bike_hour" or isinstance(one, Coded))
-    made: dict[str, Callable[[], Any]] = {
-        "groups": partial(sc.Groups, columns, categories=named),
-        "trees": partial(sc.Trees, columns, categories=named),
-    }
     losses = {}
-    for what, make in made.items():
+    for what, (kind, learning) in methods.items():
         errors = []
         for seed in range(seeds):
-            hypotheses = make()
+            hypotheses = kind(columns, categories=named)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", sc.GroupsWarning)
                 hypotheses.fit(stream.groups(first))
             target = sc.Mean() if stream.real else sc.Probability()
-            forecaster = sc.Forecaster(target, hypotheses, seed=seed, outside="clip")
+            forecaster = sc.Forecaster(target, hypotheses, seed=seed, outside="clip", hint=learning())
             p = forecaster.run(stream.groups(later), outcomes, hint)
             errors.append(np.mean((p - outcomes) ** 2))
         losses[what] = float(np.mean(errors))
@@ -135,11 +159,25 @@ def costs(n: int = 20_000) -> list[tuple[str, int, float]]:
         ("Trees, 5 columns, depth 3", deep, X, len(deep.names)),
     ]
     found = []
+    numeric = sc.Numeric(list(X)[:5])
+    rows += [
+        ("the same groups | 5 columns of numbers", groups | numeric, X, len(groups.names) + numeric.n),
+        ("the same groups * 5 columns of numbers", groups * numeric, X, len(groups.names) * numeric.n),
+    ]
     for name, hypotheses, contexts, functions in rows:
         forecaster, begun = sc.Forecaster(sc.Probability(), hypotheses, seed=1), time.process_time()
         forecaster.run(contexts, y, hint)
         found.append((name, functions, 1e6 * (time.process_time() - begun) / n))
     short = n // 10
+    learned: list[tuple[str, Any, Any]] = [
+        ("Oracle(GradientDescent(10))", sc.Oracle(GradientDescent(10)), None),
+        ("Oracle(MultiplicativeWeights(10))", sc.Oracle(MultiplicativeWeights(10)), None),
+        ("Linear(10), a river tree as hint", sc.Linear(10, radius=2.0), _river_tree()),
+    ]
+    for name, hypotheses, learning in learned:
+        forecaster, begun = sc.Forecaster(sc.Probability(), hypotheses, seed=1, hint=learning), time.process_time()
+        forecaster.run(dense[:short], y[:short], hint[:short])
+        found.append((name, 10, 1e6 * (time.process_time() - begun) / short))
     models: list[tuple[str, Any]] = [
         ("TailMean over Finite(20)", sc.TailMean(0.9, sc.Finite(20), seed=1)),
         ("MeanVariance over Finite(20)", sc.MeanVariance(sc.Finite(20), seed=1)),
@@ -149,6 +187,17 @@ def costs(n: int = 20_000) -> list[tuple[str, int, float]]:
         model.run(member[:short], 0.5 * hint[:short] + 0.5 * rng.random(short))
         found.append((name, 20, 1e6 * (time.process_time() - begun) / short))
     return found
+
+
+def cost_table(spent: list[tuple[str, int, float]] | None = None) -> Table:
+    """The costs as a table; measured now where they are not given."""
+    return Table(
+        "Cost of a class",
+        ("class", "functions", "µs a round"),
+        tuple((name, f"{n:,}", f"{cost:.1f}") for name, n, cost in (costs() if spent is None else spent)),
+        "Processor time of `run` with a hint, outcomes at once; noisy on a busy machine. Learners, models and joint "
+        "forecasts are in Python.",
+    )
 
 
 # --------
@@ -223,6 +272,8 @@ def classes_report(directory: Path, names: tuple[str, ...] = NAMES) -> Report:
             done(1, what=name)
         corners, spent, distances, regret = corner_bias(), costs(), tails(), omniprediction_table()
     change = {row.file: row.against_groups("trees") for row in files}
+    hinted = [file_row(directory, name, seeds=1, methods=HINTS) for name in names if name in ("bike_hour", "adult")]
+    lower = {row.file: row.against_groups("with a river tree") for row in hinted}
     trees_cost = next(cost for name, _, cost in spent if name.startswith("Trees, 10"))
     targets = [
         Target("bias of the worst corner: at most 0.04", f"{corners['trees']:.3f}", corners["trees"] <= 0.04),
@@ -231,6 +282,10 @@ def classes_report(directory: Path, names: tuple[str, ...] = NAMES) -> Report:
             if name == "bike_hour"
             else Target(f"{name}: at most 0.5 % above groups", f"{more:+.1f} %", more <= 0.5)
             for name, more in change.items()
+        ),
+        *(
+            Target(f"{file}, a river tree as hint: below groups", f"{more:+.1f} %", more < 0.0)
+            for file, more in lower.items()
         ),
         Target("boxes of ten columns: at most 8 µs a round", f"{trees_cost:.1f}", trees_cost <= 8.0),
     ]
@@ -252,6 +307,13 @@ def classes_report(directory: Path, names: tuple[str, ...] = NAMES) -> Report:
             "first fifth; groups are single columns, trees boxes of one or two of them, in 8 bins. No learning hint.",
         ),
         Table(
+            "A model as hint",
+            ("file", *HINTS, "river tree over groups"),
+            tuple((r.file, *(f"{each:.5f}" for each in r.losses.values()), f"{lower[r.file]:+.1f} %") for r in hinted),
+            "Squared errors of the same rows and model, one seed: groups alone, with `OnlineRegression()`, and with "
+            "`sc.hint(HoeffdingTreeRegressor())` beside its experts.",
+        ),
+        Table(
             "A bias in opposite corners",
             ("forecasts", "worst corner"),
             tuple((name, f"{bias:.3f}") for name, bias in corners.items()),
@@ -265,15 +327,10 @@ def classes_report(directory: Path, names: tuple[str, ...] = NAMES) -> Report:
             "12,000 rows in six groups with gamma tails; mean distance from the truth in the later half.",
         ),
         regret,
-        Table(
-            "Cost of a class",
-            ("class", "functions", "µs a round"),
-            tuple((name, f"{functions:,}", f"{cost:.1f}") for name, functions, cost in spent),
-            "Processor time of `run` with a hint, outcomes at once; noisy on a busy machine. Joint ones are in Python.",
-        ),
+        cost_table(spent),
     ]
     page = document("Classes of functions", "Made by `swapcal bench classes DIR --docs docs`.", *tables)
-    data = {"files": [asdict(row) for row in files], "corners": corners, "costs": spent, "tails": distances}
+    data = {"files": [asdict(row) for row in (*files, *hinted)], "corners": corners, "costs": spent, "tails": distances}
     return Report(
         "\n\n".join(each.text() for each in tables),
         data,

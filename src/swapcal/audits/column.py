@@ -142,7 +142,7 @@ class Column(Stateful):
         time : callable, optional
             What is known of the time of a row, by its number among these, for `timeline`.
         numbers : tuple of arrays
-            One for each name in `means`.
+            One for each name in `means`; without any, forecasts and outcomes.
         """
         if not len(y):
             return np.zeros(0)
@@ -163,6 +163,7 @@ class Column(Stateful):
         terms = np.column_stack([w, w * losses, w * v * v, w * y, w * y * y, still])
         # From left to right, so that the last digit depends neither on threads nor on where rounds are cut into calls.
         self._totals = np.cumsum(np.vstack([self._totals, terms]), axis=0)[-1]
+        numbers = numbers or ((p, y) if self.means is not None else ())
         scored = Scored(y, p, v, self.audit.slots(judged), rows, linear, weights, clusters, time, numbers)
         events = self._steps or bool(((y == 0.0) | (y == 1.0)).all())
         self._binary = self._binary and events and scored.once

@@ -200,6 +200,19 @@ class PairedLosses(Part):
         if rounds.shape[1]:
             starts = np.arange(0, rounds.shape[1], self.length)
             self.sums = np.concatenate([self.sums, np.add.reduceat(rounds, starts, axis=1)], axis=1)
+        self._shorten()
+
+    def merge(self, other: "PairedLosses") -> None:
+        """Add the blocks of another part of the stream."""
+        if not other.sums.shape[1]:
+            return
+        length = max(self.length, other.length)
+        parts = [_joined(each.sums, length // each.length) for each in (self, other) if each.sums.shape[1]]
+        self.sums, self.length = np.concatenate(parts, axis=1), length
+        self._shorten()
+
+    def _shorten(self) -> None:
+        """Join neighbors in pairs while there are too many blocks."""
         while self.sums.shape[1] > N_BLOCKS:
             self.sums = _joined(self.sums, 2)
             self.length *= 2

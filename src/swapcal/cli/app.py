@@ -4,6 +4,7 @@ Whatever takes time to import is imported by the command that needs it, so that 
 """
 
 import codecs
+import importlib
 import inspect
 import io
 import os
@@ -97,7 +98,24 @@ def _parameter(field: "Field[Any]", help: str | None) -> inspect.Parameter:
 
 def task_config(file: Path | None, options: Mapping[str, Any], **more: Any) -> TaskConfig:
     """What is asked: by the file, and by the options that were given, which go before it."""
+    if "learner" in options:
+        more["learner"] = _learner(options["learner"])
     return TaskConfig.from_mapping({**read_toml(file), **options, **more})
+
+
+def _learner(named: str) -> Any:
+    """A learner of the user's own, from a module on the path or in the directory: module:Class, or module:learner."""
+    module, _, name = named.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), name)
+        return found() if isinstance(found, type) else found
+    except Exception as error:
+        raise InvalidInput(
+            f"--learner takes module:Class, one that can be imported here; {named!r}: {error}"
+        ) from error
+    finally:
+        sys.path.remove(os.getcwd())
 
 
 def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -116,8 +134,9 @@ def model_columns(file: Path | None, options: Mapping[str, Any]) -> tuple[str, .
 
 
 @configured(
-    "y p groups hypotheses categories linear property interval classes low high positive weight learn horizon time "
-    "known delay order later id corrections seed trust levels jitter bins r costs limit by protect budget against"
+    "y p groups hypotheses learner categories linear property interval classes low high positive weight learn horizon "
+    "time known delay order later id corrections seed trust levels jitter bins r costs limit cluster anytime by "
+    "protect budget against keep bad_rows"
 )
 def run(
     file: File,
@@ -180,12 +199,7 @@ def run(
             doing, after = TASKS[task.task].doing, afterwards(out, state)
             with following(records, doing, stopped, after) as progress, interruptible() as stop:
                 result = run(records, task, progress=progress, stop=stop, **files)
-        if isinstance(result, ByKey):
-            if report is None and not json and fail_above is None:
-                for sentence in result.sentences():
-                    typer.echo(printable(sentence))
-                return
-            result, out = result.result(file, task), None
+        result = result.result(file, task) if isinstance(result, ByKey) else result
         last = None if out is None else f"Wrote {out} ({result.counts.rows:,} rows)."
         show(result, Shown(json, quiet, every, verbose), report=report, fail_above=fail_above, last=last)
 
@@ -195,7 +209,8 @@ def run(
 
 
 @configured(
-    "y p groups hypotheses categories linear property low high positive weight bins r costs limit time cluster anytime",
+    "y p groups hypotheses categories linear property low high positive weight bins r costs limit time cluster anytime "
+    "bad_rows",
     p="Column of forecasts; several (a,b,c) are compared with the first.",
     linear="Columns of numbers: all linear functions of them.",
     bins="Take forecasts together in so many equal bins; else up to 200 values as they are, or about 48 bins.",
@@ -226,8 +241,8 @@ def audit(
     """Can these forecasts be trusted, for every group? A verdict, and each group with its bias.
 
     Rows without an outcome or without a forecast are counted and not scored. The file is read twice. With --fail-above
-    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points
-    doubt, so it does not fail by chance.
+    it is a test for a pipeline: --fail-above 2 fails where a group's probability is off by more than 2 points for
+    sure, so it does not fail by chance.
 
     Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C.
 

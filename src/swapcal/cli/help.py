@@ -12,7 +12,7 @@ MAIN = ("y", "p", "groups", "out", "report")
 GROUPS = {
     "Late outcomes": ("time", "known", "delay", "order", "later", "outcomes", "id"),
     "What to predict": ("property", "interval", "classes", "positive", "low", "high"),
-    "Groups": ("categories", "linear", "hypotheses", "limit", "weight", "cluster", "by", "discover"),
+    "Groups": ("categories", "linear", "hypotheses", "learner", "limit", "weight", "cluster", "by", "discover"),
     "Alarms": ("tolerance", "alpha", "every", "follow", "first"),
     "Output": ("verbose", "quiet", "all", "json", "keep", "fail_above", "overwrite", "against", "bad_rows"),
     "Files": ("state", "fresh", "config", "merge", "save", "processes"),

@@ -2,19 +2,20 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from swapcal.engine.theorems import combine
+from swapcal.engine.theorems import combine, log_potential
 from swapcal.engine.values import Values, grown
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses.blocks import BlocksEvidence, Union
 from swapcal.hypotheses.finite import Composable
-from swapcal.learners import Learner, Taught
-from swapcal.potentials import AdaNormalHedge, PNorm, Potential, Quadratic
+from swapcal.learners import Taught
+from swapcal.potentials import AdaNormalHedge, Exponential, PNorm, Potential, Quadratic
 from swapcal.protocols import Evidence, Row, Rows, Tally
 from swapcal.sparse import checked_rows, of_rows, parted, read_row
 from swapcal.typing import Float64Array, IntArray, Spec
@@ -411,7 +412,8 @@ class OracleEvidence:
             if self.oracle.declared and self.oracle.contract == "squares":
                 return float(tally.n_rounds)
             if self.oracle.declared:
-                value = combine(value, _missed(self.oracle.learner, tally, r), r) / self.oracle.edge**r
+                missed = _missed(lambda n: _regret(self.oracle.learner, n), tally, r)
+                value = combine(value, missed, r) / self.oracle.edge**r
             return min(value, float(tally.n_rounds))
         n, rounding = tally.n_values, tally.rounding
         between = self.answers[:n] - self.columns.sums[:n, self.n_known :]
@@ -427,6 +429,19 @@ class OracleEvidence:
             return np.asarray(np.maximum(known + rounding[visited], found[visited]))
 
         return self.oracle.potential.bound(replace(tally, reach=reach), r, delta)
+
+    def ahead(self, tally: Tally, r: float, delta: float, half_bin: float) -> float | None:
+        """Theorem Q ahead of a run; None where `bound` says all, or answers are not weighed as they are."""
+        learner, potential, n_rounds = self.oracle.learner, self.oracle.potential, tally.n_rounds
+        squares = self.oracle.declared and self.oracle.contract == "squares" and not self.oracle.scaled
+        if not squares or not isinstance(potential, Exponential):
+            return None
+        explained = 4.0 * (log_potential(tally, 1.0, delta) + math.log(potential.n_rates))
+        missed = _missed(lambda n: np.sqrt(n * (explained + _regret(learner, n))), tally, r)
+        rounded = n_rounds * (math.sqrt(4.4) * half_bin) ** r
+        if tally.n_functions > len(self.oracle.signs):
+            return combine(potential.bound(tally, r, delta) + missed, rounded, r)
+        return combine(missed, rounded, max(0.5 * r, 1.0))
 
     def spread(self) -> Float64Array:
         """The largest spread of each value."""
@@ -470,7 +485,7 @@ class OracleEvidence:
 _OWN = ("answers", "largest", "squares", "taught", "excess")
 
 
-def _missed(learner: Learner, tally: Tally, r: float) -> float:
+def _missed(regret: Callable[[Float64Array], Float64Array], tally: Tally, r: float) -> float:
     """The largest that the sum over values of psi(n_i) can be, psi(n) = n min(1, Reg(n) / n)^r, ahead of a run.
 
     For every slope a >= 0, sum_i psi(n_i) <= a T + N max_n (psi(n) - a n); a few dozen slopes come close to the
@@ -481,7 +496,7 @@ def _missed(learner: Learner, tally: Tally, r: float) -> float:
     n_steps = math.ceil(math.log(max(tally.n_rounds, 1)) / math.log(_STEP)) + 2
     steps: Float64Array = np.power(_STEP, np.arange(n_steps, dtype=np.float64))
     before, after = steps[:-1], steps[1:]
-    psi = np.minimum(before * (np.minimum(_regret(learner, after), after) / before) ** r, after)
+    psi = np.minimum(before * (np.minimum(regret(after), after) / before) ** r, after)
     slopes = np.concatenate([[0.0], 0.5 ** np.arange(50)])
     peaks = np.max(psi - slopes[:, None] * before, axis=1)
     return float(np.min(slopes * tally.n_rounds + tally.n_values * np.maximum(peaks, 0.0)))

@@ -172,41 +172,51 @@ _LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)))
 
 
 def bias_over_time(result: Result, which: str | None = None) -> Figure:
-    """Mean bias of all rows and of the two worst groups in about twelve stretches of the stream, one after the other.
+    """Mean bias of all rows and of the worst groups in about twelve stretches of the stream, one after the other.
 
-    Of the model's own forecasts, or swapcal's where there is no model, unless `which` says "before" or "after".
+    Of the model's forecasts and of swapcal's, as far as there are both, unless `which` says "before" or "after".
     """
-    side, words = result.first.leading if which is None else result.columns[which], result.wording
-    histories = side.histories or {}
+    words = result.wording
+    sides = {name: side for name, side in result.columns.items() if which in (None, name) and side.histories}
+    named = list(next(iter(sides.values())).histories or {})[: N_LINES if len(sides) == 1 else 2] if sides else []
     lines = {
-        name: (at, words.scale * mean)
-        for name, (at, mean) in ((n, _stretches(history)) for n, history in list(histories.items())[:N_LINES])
+        (name, each): _stretches(history[name])
+        for name in named
+        for each, side in sides.items()
+        if name in (history := side.histories or {})
     }
-    columns = _sides(lines, lambda line: {"rows": line[0].tolist(), "bias": line[1].tolist()}, "group")
+    columns = _sides(
+        {f"{name}, {each}" if len(sides) > 1 else name: line for (name, each), line in lines.items()},
+        lambda line: {"rows": line[0].tolist(), "bias": (words.scale * line[1]).tolist()},
+        "group",
+    )
     sentences = []
-    for name, (_, mean) in lines.items():
-        known, since = mean[np.isfinite(mean)] / words.scale, since_text(side, name)
+    for (name, each), (_, mean) in lines.items():
+        known, since = mean[np.isfinite(mean)], since_text(sides[each], name)
         if len(known):
             off = f", off {since}" if since else ""
+            whose = f" {each}" if len(sides) > 1 else ""
             first, last = words.bias(float(known[0])), words.bias(float(known[-1]))
-            sentences.append(f"{readable(group_name(name))} from {first} to {last}{off}")
+            sentences.append(f"{readable(group_name(name))}{whose} from {first} to {last}{off}")
+    times = next((side.times for side in sides.values() if any(side.times)), ())
 
     def draw(ax: "Axes") -> None:
         ax.axhline(0.0, color=LIGHT["reference"], linewidth=1.2)
-        for (name, (at, mean)), style in zip(lines.items(), _LINES, strict=False):
-            color = LIGHT["muted"] if name == "all" else LIGHT["before"]
-            label = plain_text(group_name(name), 30)
-            ax.plot(at, mean, color=color, linewidth=1.8, linestyle=style, marker="o", markersize=3.2, label=label)
+        for (name, each), (at, mean) in lines.items():
+            color = LIGHT["muted"] if name == "all" and len(sides) == 1 else LIGHT[each]
+            label = plain_text(group_name(name), 30) + (f", {each}" if len(sides) > 1 else "")
+            style: dict[str, Any] = {"linewidth": 1.8, "marker": "o", "markersize": 3.2}
+            ax.plot(at, words.scale * mean, color=color, linestyle=_LINES[named.index(name)], label=label, **style)
         legend(ax, above=1)
-        if not any(side.times):
+        if not times:
             ax.locator_params(axis="x", nbins=4)
             return
-        start = next(iter(histories.values())).start
-        chosen = np.unique(np.linspace(0, min(len(side.times), len(start)) - 1, 3).round().astype(int))
-        ax.set_xticks(start[chosen], [plain_text(side.times[k] or count(float(start[k])), 12) for k in chosen])
+        start = next(iter((next(iter(sides.values())).histories or {}).values())).start
+        chosen = np.unique(np.linspace(0, min(len(times), len(start)) - 1, 3).round().astype(int))
+        ax.set_xticks(start[chosen], [plain_text(times[k] or count(float(start[k])), 12) for k in chosen])
 
     finding = f"Bias from the first rows to the last: {'; '.join(sentences)}." if sentences else "Nothing was recorded."
-    axes = {"x": "time" if any(side.times) else "rows", "y": words.axis(), "grid": "y", "pad": 56.0}
+    axes = {"x": "time" if times else "rows", "y": words.axis(), "grid": "y", "pad": 8.0 + 16.0 * len(lines)}
     return Figure(columns, finding, 3.6, axes, draw, "" if lines else "nothing was recorded")
 
 

@@ -14,6 +14,7 @@ from swapcal.text.numbers import (
     MINUS,
     MISSING,
     QUANTITIES,
+    aligned,
     capitalized,
     change,
     count,
@@ -217,7 +218,8 @@ def _span(side: dict[str, Any], name: str = "") -> str:
 def _loss_cell(side: dict[str, Any]) -> str | tuple[str, bool, str]:
     if "loss" not in side:
         return MISSING
-    return signed(side["loss"]), side["loss_low"] > 0 or side["loss_high"] < 0, _span(side, "loss_")
+    bold = side["loss_low"] > 0 or side["loss_high"] < 0
+    return aligned([side["loss"], side["loss_low"], side["loss_high"]], sign=True)[0], bold, _span(side, "loss_")
 
 
 def _data(sides: dict[str, dict[str, Any] | None]) -> dict[str, str]:

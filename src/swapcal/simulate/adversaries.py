@@ -374,7 +374,9 @@ class Adversary(ABC):
         """Where in the label range the label shall be, given the forecasts' distribution."""
 
 
-def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterator[PlayedRound]:
+def rounds(
+    forecaster: Opponent, adversary: Adversary, n_rounds: int, known: Hypotheses | None = None
+) -> Iterator[PlayedRound]:
     """Play and hand out each round once its outcome is learned; the same game for the same seeds.
 
     Parameters
@@ -385,6 +387,8 @@ def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterato
         Such as `Greedy(Arena(groups(5, seed=0)))`.
     n_rounds : int
         1 or more.
+    known : Hypotheses, optional
+        For whom the adversary adds up errors; by default the forecaster's class, which must not be a learner's.
 
     Returns
     -------
@@ -401,7 +405,7 @@ def rounds(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Iterato
     """
     inputs.integer(n_rounds, "n_rounds", 1)
     arena, sought = adversary.arena, forecaster.property
-    books = Books(sought, forecaster.hypotheses, arena.contexts.shape[1])
+    books = Books(sought, forecaster.hypotheses if known is None else known, arena.contexts.shape[1])
     dice = np.random.default_rng(arena.seed).random((n_rounds, 3))
     for t in range(n_rounds):
         for_context, for_hint, for_label = dice[t].tolist()
@@ -431,14 +435,14 @@ def _said(forecast: Forecast) -> float:
     return float(forecast.value) if said is None else float(said)
 
 
-def play(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Played:
+def play(forecaster: Opponent, adversary: Adversary, n_rounds: int, known: Hypotheses | None = None) -> Played:
     """Play `n_rounds` rounds; the forecaster learns every outcome before the next forecast.
 
     Cost: 10 to 50 microseconds a round besides the forecaster's own.
 
     Parameters
     ----------
-    forecaster, adversary, n_rounds
+    forecaster, adversary, n_rounds, known
         As in `rounds`.
 
     Returns
@@ -455,7 +459,7 @@ def play(forecaster: Opponent, adversary: Adversary, n_rounds: int) -> Played:
     >>> played.x.shape, bool(np.isin(played.y, [0.0, 1.0]).all()), bool(forecaster.error() < forecaster.guarantee(0.05))
     ((300, 5), True, True)
     """
-    history = list(rounds(forecaster, adversary, n_rounds))
+    history = list(rounds(forecaster, adversary, n_rounds, known))
     hints = None if history[0].hint is None else np.array([each.hint for each in history], dtype=np.float64)
     x, y = (np.array([getattr(each, name) for each in history]) for name in ("x", "y"))
     return Played(x, y, np.array([each.forecast.value for each in history]), hints)

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -204,6 +204,8 @@ class Batch:
         Number of rows.
     data : mapping
         Columns by name: pyarrow arrays, NumPy arrays or lists.
+    lenient : bool
+        Take a cell that is no number for a missing one, and note its row in `wrong`; else it is an error.
 
     Examples
     --------
@@ -214,11 +216,13 @@ class Batch:
     Coded(codes=array([0, 1, 0]), values=('f', 'm'))
     """
 
-    __slots__ = ("_data", "columns", "first", "n", "name")
+    __slots__ = ("_data", "columns", "first", "n", "name", "wrong")
 
-    def __init__(self, name: str, first: int, n: int, data: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, first: int, n: int, data: Mapping[str, Any], lenient: bool = False) -> None:
         self.name, self.first, self.n, self._data = name, first, n, data
         self.columns = tuple(data)
+        # Rows among these with a cell that was no number, as far as anybody has looked; None where that is an error.
+        self.wrong: set[int] | None = set() if lenient else None
 
     def __len__(self) -> int:
         return self.n
@@ -237,9 +241,20 @@ class Batch:
         array = _arrow_numbers(column) if hasattr(column, "null_count") else _array_numbers(column)
         if array is None:
             array = np.array([self._number(name, at, value) for at, value in enumerate(entries(column))])
-        if np.isinf(array).any():
-            raise self._wrong(name, int(np.argmax(np.isinf(array))), "the number is infinite")
-        return array
+        infinite = np.isinf(array)
+        if infinite.any() and not self.passes(infinite):
+            raise self._wrong(name, int(np.argmax(infinite)), "the number is infinite")
+        return np.where(infinite, np.nan, array) if infinite.any() else array
+
+    def passes(self, rows: Any) -> bool:
+        """Whether something wrong in some of the rows is passed over, which is then noted; else it is an error."""
+        if self.wrong is not None:
+            self.wrong.update(np.flatnonzero(rows).tolist())
+        return self.wrong is not None
+
+    def believed(self, outcomes: Float64Array) -> Float64Array:
+        """Outcomes of its rows without those of rows in which something was wrong."""
+        return np.where(np.isin(np.arange(self.n), list(self.wrong)), np.nan, outcomes) if self.wrong else outcomes
 
     def column(self, name: str) -> Coded | Float64Array:
         """A column by its distinct values, or as floats if that is how it is stored. Text from CSV stays text."""
@@ -272,7 +287,7 @@ class Batch:
     def cut(self, start: int, end: int) -> "Batch":
         """Rows `start` to `end - 1` of this batch, as a batch."""
         data = {name: cut(one, start, end) for name, one in self._data.items()}
-        return Batch(self.name, self.first + start, end - start, data)
+        return Batch(self.name, self.first + start, end - start, data, self.wrong is not None)
 
     def blanked(self, name: str, mask: Any) -> "Batch":
         """The batch with blanks in a column, where `mask` is True."""
@@ -286,7 +301,17 @@ class Batch:
             blanked = compute.if_else(package("pyarrow", "reading files").array(mask), None, column)
         else:
             blanked = [None if gone else value for value, gone in zip(entries(column), mask, strict=True)]
-        return Batch(self.name, self.first, self.n, {**self._data, name: blanked})
+        return Batch(self.name, self.first, self.n, {**self._data, name: blanked}, self.wrong is not None)
+
+    def without(self, names: Container[str]) -> "Batch":
+        """The batch without some columns."""
+        kept = {name: one for name, one in self._data.items() if name not in names}
+        return Batch(self.name, self.first, self.n, kept)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Each row by itself, as frames of polars give them; CSV gives texts."""
+        columns = [entries(self.column(name)) for name in self.columns]
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _raw(self, name: str) -> Any:
         if name not in self._data:
@@ -311,6 +336,8 @@ class Batch:
                 raise TypeError
             return spelled(written)
         except (TypeError, ValueError, OverflowError):
+            if self.passes(np.arange(self.n) == at):
+                return math.nan
             raise self._wrong(name, at, f"{short_repr(written)} is not a number") from None
 
     def _wrong(self, name: str, at: int, what: str, advice: str = _ADVICE) -> DataError:

@@ -187,6 +187,8 @@ class Records(AbstractContextManager["Records"]):
         self.n_rows, self.bytes_total = table.n_rows, table.bytes_total
         # The path that was opened, or the number of the open file that is read; None for what is in memory.
         self.file = table.file
+        # Whether cells that are no numbers are passed over, and noted in the batches.
+        self.lenient = False
         if not self._fetch() and self._row == 0:
             raise DataError(f"{table.name} has no rows; it needs at least one")
 
@@ -216,7 +218,7 @@ class Records(AbstractContextManager["Records"]):
             raise StopIteration
         self._done = max(self._done, self._table.bytes_done())
         data = parts[0] if len(parts) == 1 else {name: _joined([part[name] for part in parts]) for name in self.columns}
-        return Batch(self.name, self._row - n, n, data)
+        return Batch(self.name, self._row - n, n, data, self.lenient)
 
     def _fetch(self) -> bool:
         """The next piece that is not empty; False at the end."""
@@ -461,7 +463,7 @@ class RereadableSource(AbstractContextManager["RereadableSource"]):
         self._records = source if isinstance(source, Records) else read(source, columns=columns)
         self._copy = None if self._again else tempfile.TemporaryFile()  # noqa: SIM115
         self._before = self._done = 0
-        self._begun = False
+        self._begun = self.lenient = False
         self.name, self.file = self._records.name, self._records.file
         self.columns = self._records.columns
         self.n_rows = self._records.n_rows
@@ -476,7 +478,7 @@ class RereadableSource(AbstractContextManager["RereadableSource"]):
         return self._done
 
     def batches(self) -> Iterator[Batch]:
-        """All batches from the first on."""
+        """All batches from the first on; `lenient` as of `Records`."""
         if not self._begun:
             self._begun = True
             yield from self._first()
@@ -484,13 +486,15 @@ class RereadableSource(AbstractContextManager["RereadableSource"]):
             self._before += self._records.bytes_done
             self._records.close()
             self._records = read(self._source, columns=self._columns)
+            self._records.lenient = self.lenient
             yield from self._records
         else:
             self._copy.seek(0)
             while (stored := _next(self._copy)) is not None:
-                yield Batch(self.name, *stored)
+                yield Batch(self.name, *stored, self.lenient)
 
     def _first(self) -> Iterator[Batch]:
+        self._records.lenient = self.lenient
         for batch in self._records:
             if self._copy is not None:
                 pickle.dump((batch.first, batch.n, dict(batch._data)), self._copy, protocol=5)
@@ -528,7 +532,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
     if len(batches) == 1:
         return first
     data = {name: _joined([batch.stored(name) for batch in batches]) for name in first.columns}
-    return Batch(first.name, first.first, sum(batch.n for batch in batches), data)
+    return Batch(first.name, first.first, sum(batch.n for batch in batches), data, first.wrong is not None)
 
 
 def opening(records: Iterable[Batch], prefix: int, name: str) -> tuple[list[Batch], Iterator[Batch]]:

@@ -18,6 +18,7 @@ from swapcal.audits.groups import ALPHA, ClusterSums, GroupSums, group_sums
 from swapcal.audits.histograms import N_BINS as N_OUTCOMES
 from swapcal.audits.histograms import root
 from swapcal.audits.scores import Paired, PairedLosses, fine_edges
+from swapcal.audits.summary import ColumnSummary
 from swapcal.audits.sums import Scored, Sums, Times
 from swapcal.decisions import lost
 from swapcal.engine.kernels import row_keys
@@ -36,8 +37,8 @@ from swapcal.tasks.columns import (
     times_of,
 )
 from swapcal.tasks.config import TaskConfig, next_command
-from swapcal.tasks.evaluation import TOLD, Binning, ContextColumns, Evaluation, binning, told_clusters
-from swapcal.tasks.result import Costs, Counts, LossDifference, Range, Result, Section
+from swapcal.tasks.evaluation import TOLD, Binning, ContextColumns, Evaluation, binning, section_of, told_clusters
+from swapcal.tasks.result import Costs, Counts, LossDifference, Range, Result
 from swapcal.tasks.survey import Survey
 from swapcal.text.sentences import discovery_sentences
 from swapcal.text.verdict import comparison_verdict, verdict, with_discovery
@@ -241,6 +242,7 @@ def _add(
     rows, time = audience.rows(batch), values.config.time
     numbers = None if clusters is None else clusters.numbers(batch)
     times = None if time is None else times_of(batch, time)
+    y = batch.believed(y)
     without = np.isnan(p) & ~np.isnan(y)
     if without.any() and not counts.without_forecast:
         values.warn(batch, without, f"has no forecast in column {p_column!r}; such rows are not scored")
@@ -258,6 +260,7 @@ def _add(
     return replace(
         counts,
         rows=counts.rows + batch.n,
+        bad_rows=counts.bad_rows + len(batch.wrong or ()),
         without_outcome=counts.without_outcome + int(np.count_nonzero(np.isnan(y))),
         without_forecast=counts.without_forecast + int(np.count_nonzero(without)),
     )
@@ -273,7 +276,10 @@ def surveyed(
 ) -> Survey:
     """The first pass: what settles range, bands and bins."""
     named = () if question.time is None else (question.time,)
-    survey = Survey(tuple(dict.fromkeys((*question.group_columns, *named))))
+    survey, passes.lenient = (
+        Survey(tuple(dict.fromkeys((*question.group_columns, *named)))),
+        question.bad_rows == "skip",
+    )
     for batch in passes.batches():
         weights = None if question.weight is None else raw_weights(batch, question.weight)
         survey.add(batch, known_outcomes(question, batch), batch.numbers(p_column), weights)
@@ -500,7 +506,8 @@ def mergeable_column(
     parts = tuple(part for part in MERGED if clustered or part != "clusters")
     audit = Audit(property, groups, bins=edges)
     fine = None if edges is None else np.linspace(*property.domain, N_EVEN + 1)[1:-1]
-    return Column(audit, label="the model", shown=shown, first=outcomes, fine=fine, parts=parts, **options)
+    more: dict[str, Any] = {"fine": fine, "parts": parts, "means": TOLD, **options}
+    return Column(audit, label="the model", shown=shown, first=outcomes, **more)
 
 
 def merge_audits(
@@ -563,6 +570,7 @@ def _processes(tables: Sequence[str]) -> int:
 
 def _settled(table: str, question: TaskConfig) -> Column:
     with read(table, columns=question.columns) as records:
+        records.lenient = question.bad_rows == "skip"
         first, _ = opening(records, question.prefix, records.name)
         target = Columns(question, first, records.name).property
         groups = ContextColumns.fitted(question, first).groups
@@ -581,6 +589,7 @@ def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
     column = Column.from_bytes(empty)
     groups: Any = column.functions
     with read(table, columns=question.columns) as records:
+        records.lenient = question.bad_rows == "skip"
         first, rest = opening(records, question.prefix, records.name)
         values = Columns(question, first, records.name)
         together = (
@@ -596,7 +605,14 @@ def _partial(arguments: tuple[str, TaskConfig, bytes]) -> bytes:
 
 
 def merged_result(
-    before: Column | None, after: Column | None = None, *, source: str, config: TaskConfig, keys: int = 0
+    before: Column | None,
+    after: Column | None = None,
+    *,
+    source: str,
+    config: TaskConfig,
+    counts: Counts | None = None,
+    paired: Paired | None = None,
+    changed: int | None = None,
 ) -> Result:
     """What `auditing.audit` or `running.run` says of the rows of one table, of columns that were merged from parts.
 
@@ -608,8 +624,12 @@ def merged_result(
         What the page calls the rows.
     config : TaskConfig
         What was asked.
-    keys : int
-        How many forecasters took part, where every key has its own.
+    counts : Counts, optional
+        Of the rows, where more is known than how many were scored.
+    paired : Paired, optional
+        The losses before and after, on the same rows.
+    changed : int, optional
+        How many forecasts differ from the model's.
 
     Returns
     -------
@@ -617,33 +637,35 @@ def merged_result(
         For the terminal, JSON and the page. Groups, intervals, errors and cells are those of one audit of all rows with
         the same bins. A sentence says what a sum does not tell.
     """
-    column, r = before if after is None else after, config.r
-    by_day = not config.cluster
-    if column is None or not column.n_rounds:
+    given = {"before": before, "after": after}
+    columns = {which: each for which, each in given.items() if each is not None and each.n_rounds}
+    if not columns:
         raise DataError(f"{source}: there is no row with both an outcome and a forecast; check the columns")
-    sides = [
-        None if each is None or not each.n_rounds else replace(each.summary(r), label=label)
-        for each, label in ((before, "the model"), (after, "swapcal"))
-    ]
-    target = column.property
+    column = list(columns.values())[-1]
+    target, by_day = column.property, not config.cluster
+
+    def told(each: Column) -> ColumnSummary:
+        return replace(each.summary(config.r), label="swapcal" if each is after else "the model")
+
+    section = section_of(columns, told)
     stated = f"every one of the {len(column.audit.values):,} forecast values was judged by itself"
-    outcome = verdict(*sides, wording=target.wording)
-    left_out = [
-        "This is a sum of audits: bias over time and rows without an outcome or a forecast are not in it, and what "
-        "chance alone would give was drawn for each group by itself, which is too much where groups overlap"
-    ]
     if column.slot_edges is not None:
         stated = f"forecasts were taken together in {len(column.slot_edges) - 1} bins"
-    edges = getattr(column.functions, "edges", {})
+    outcome = verdict(section.before, section.after, wording=target.wording, paired=paired, changed=changed)
+    left_out = (
+        "This is a sum of audits: bias over time is not in it, and what chance alone would give was drawn for each "
+        "group by itself, which is too much where groups overlap."
+    )
     return Result.of(
         config,
         source,
         target,
         kind="audit" if after is None else "run",
-        counts=Counts(scored=column.n_rounds, rows=column.n_rounds, keys=keys),
-        verdict=replace(outcome, sentences=(*outcome.sentences, "; ".join(left_out) + ".")),
-        sections=(Section("", sides[0], sides[1], column.names, binning=stated),),
+        counts=replace(counts or Counts(0, rows=column.n_rounds), scored=column.n_rounds),
+        verdict=replace(outcome, sentences=(*outcome.sentences, left_out)),
+        sections=(replace(section, binning=stated),),
         range=Range(target.low, target.high, "as the parts of the audit have it"),
         clusters=told_clusters(ClusterNumbers(config.cluster or config.time or "", by_day=by_day), column),
-        bands={name: tuple(cuts) for name, cuts in edges.items()},
+        bands={name: tuple(cuts) for name, cuts in getattr(column.functions, "edges", {}).items()},
+        paired={} if paired is None else {target.wording.loss: paired},
     )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from swapcal import hypotheses
 from swapcal.audits.column import Column
+from swapcal.audits.scores import Paired, PairedLosses
 from swapcal.classes import Classes
 from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput, StateFileError, SwapcalError
@@ -42,7 +43,7 @@ from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns, binning
 from swapcal.tasks.interval import IntervalTask
 from swapcal.tasks.outputs import Output, open_output
-from swapcal.tasks.result import Result
+from swapcal.tasks.result import Counts, Result
 from swapcal.tasks.runner import TASKS, Stopped, behind
 from swapcal.tasks.scalar import ScalarTask
 from swapcal.tasks.task import Inputs, Task
@@ -224,7 +225,7 @@ class KeyWorker:
         self._entries: OrderedDict[str, Any] = OrderedDict()
         self._store, self._dirty, self._spilled = ScratchStore(), dict[str, None](), False
         self._template = models.forecaster()
-        self._columns = models.columns()
+        self._columns, self._pairs, self._changed = models.columns(), PairedLosses(), 0
 
     def play(self, part: Part, states: list[tuple[str, bytes]], last: bool) -> Float64Array:
         """The forecasts of some rows, in their order; keys that come for the first time may have states from before.
@@ -250,13 +251,7 @@ class KeyWorker:
                 self._keep(key, model)
         out = np.empty_like(np.concatenate(forecasts))
         out[order] = np.concatenate(forecasts)
-        for column, p in zip(self._columns, (part.hints, out), strict=False):
-            if p is not None:
-                known = part.taken(np.flatnonzero(~np.isnan(part.y) & ~np.isnan(p)))
-                p = p[~np.isnan(part.y) & ~np.isnan(p)]
-                if len(p):
-                    groups = column.functions.rows(known.contexts, len(p))
-                    column.add(known.y, p, groups, weights=known.more.get("weights"), clusters=known.clusters)
+        self._score(part, out)
         return out
 
     def _settled_rows(self, part: Part) -> tuple[Rows | None, npt.NDArray[np.bool_]]:
@@ -266,17 +261,39 @@ class KeyWorker:
             return None, np.empty(0, dtype=np.bool_)
         return groups.settled_rows(part.columns, len(part.y))
 
-    def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], float]:
-        """The states that have changed since, if somebody keeps them, audits of the rows since, processor seconds."""
+    def _score(self, part: Part, out: Float64Array) -> None:
+        """Add rows to the audits of hints and of forecasts, and to their losses on the same rows."""
+        losses = []
+        for column, p in zip(self._columns, (part.hints, out), strict=False):
+            if p is None:
+                continue
+            at = np.flatnonzero(~(np.isnan(part.y) | np.isnan(p)))
+            known, each = part.taken(at), np.full(len(p), np.nan)
+            if len(at):
+                groups = column.functions.rows(known.contexts, len(at))
+                weights = known.more.get("weights")
+                each[at] = column.add(known.y, p[at], groups, weights=weights, clusters=known.clusters)
+            losses.append(each)
+        if len(losses) == 2:
+            both, weights = ~np.isnan(losses[0] + losses[1]), part.more.get("weights")
+            before, after = (each[both] for each in losses)
+            self._pairs.add(before, after, None if weights is None else weights[both])
+            self._changed += int(np.count_nonzero((out != np.asarray(part.hints))[both]))
+
+    def commit(self, keep: bool) -> tuple[list[tuple[str, bytes]], list[bytes], PairedLosses, int, float]:
+        """The states that have changed since, if somebody keeps them, audits of the rows since, processor seconds.
+
+        Before the seconds stand the losses in pairs, and how many forecasts are not the model's own.
+        """
         states = []
         for key in self._dirty if keep else ():
             model = self._entries.get(key)
             stored = self._store.get(key) if model is None else None
             states.append((key, model.to_bytes() if model is not None else b"" if stored is None else stored[1]))
         self._dirty = {}
-        columns = [column.to_bytes() for column in self._columns]
-        self._columns = self._models.columns()
-        return states, columns, time.process_time()
+        columns, pairs, changed = [column.to_bytes() for column in self._columns], self._pairs, self._changed
+        self._columns, self._pairs, self._changed = self._models.columns(), PairedLosses(), 0
+        return states, columns, pairs, changed, time.process_time()
 
     def _model(self, key: str) -> Any:
         model = self._entries.pop(key, None)
@@ -413,23 +430,23 @@ class ByKey:
     seed: int
     before: Column | None
     after: Column | None
+    counts: Counts
+    paired: Paired | None
+    changed: int
 
     def result(self, source: str, config: TaskConfig) -> Result:
-        """For JSON and a page: what the audits of all keys together come to, before and after."""
-        asked = replace(config, seed=self.seed)
-        return merged_result(self.before, self.after, source=source, config=asked, keys=self.keys)
+        """The verdict, before and after: what the audits of all keys together come to."""
+        more: dict[str, Any] = {"counts": self.counts, "paired": self.paired}
+        more["changed"] = None if self.before is None else self.changed
+        return merged_result(self.before, self.after, source=source, config=replace(config, seed=self.seed), **more)
 
-    def sentences(self) -> list[str]:
-        """In words."""
-        sentences = [
+    @property
+    def sentence(self) -> str:
+        """Who has played what."""
+        return (
             f"{counted(self.rows)} of {counted(self.keys, 'key')} {'was' if self.rows == 1 else 'were'} forecast by "
             f"{counted(self.processes, 'process', 'processes')}, seed {self.seed}"
-        ]
-        for name, column in (("hint", self.before), ("forecasts", self.after)):
-            if column is not None and column.n_rounds:
-                root = (column.swap_error() / column.n_rounds) ** 0.5
-                sentences.append(f"swap multicalibration error a row of the {name}, over all keys: {root:.4f}")
-        return sentences
+        )
 
 
 def run_by_key(
@@ -497,6 +514,7 @@ def run_by_key(
         if begun is not None and begun["asked"] != config.settings():
             raise StateFileError(f"{state} was made with other settings; {START_OVER}")
         with read(source, columns=config.columns, batch_rows=TOGETHER) as records:
+            records.lenient = config.bad_rows == "skip"
             first, rest = opening(records, config.prefix, records.name)
             task, batches = _resumed(config, first, rest, records.name, begun, store)
             models = KeyModels.of(task, first) if begun is None else KeyModels(**begun["models"])
@@ -574,7 +592,7 @@ class _Job:
         self.task, self.models, self.asked, self.kept, self.team = task, models, asked, store, team
         self.owners, self.resumed, self.seconds = KeyAssignment(len(team)), resumed, 0.0
         self.done = task.n_rows
-        self.columns = models.columns()
+        self.columns, self.pairs, self.changed = models.columns(), PairedLosses(), 0
         self.group_columns = tuple(getattr(hypotheses.from_spec(models.functions), "columns", ()))
 
     def run(
@@ -590,13 +608,16 @@ class _Job:
     ) -> Any:
         if self.models.task == "scalar" and begun is not None:
             self.columns = [Column.from_bytes(each) for each in self.kept.audits()]
+            losses, self.changed = begun["losses"], begun["changed"]
+            sums = np.array(losses["sums"]).reshape(4, -1)
+            self.pairs.restore({"sums": sums, "length": np.array([losses["length"]])})
         if begun is not None and say is not None:
             say(f"going on after row {self.done:,}")
         output = None
         if out is not None:
             position = None if begun is None else begun["output"]
             claimed = begun is None and self.kept.claim(os.path.abspath(out))
-            output = open_output(out, self.task.outputs, position, self.done, replace=overwrite, claimed=claimed)
+            output = open_output(out, self.task.written, position, self.done, replace=overwrite, claimed=claimed)
             if begun is not None and begun["finished"]:
                 plain = {**begun, "output": output.reopened(), "finished": False}
                 self.kept.commit([], plain, self.kept.audits())
@@ -630,11 +651,14 @@ class _Job:
         n_keys = len(self.owners) if self.kept.path is None else len(self.kept)
         before, after = self.columns if self.columns else (None, None)
         before = before if self.task.config.model else None
-        by_key = ByKey(self.done, n_keys, len(self.team), self.seconds, self.models.seed, before, after)
+        left_out = {"without_outcome": self.task.n_missing, "without_hint": self.task.n_unhinted}
+        counts = Counts(0, self.done, bad_rows=self.task.n_bad, keys=n_keys, **left_out)
+        done = (self.done, n_keys, len(self.team), self.seconds, self.models.seed)
+        by_key = ByKey(*done, before, after, counts, self.pairs.paired(), self.changed)
+        if say is not None:
+            say(by_key.sentence)
         if self.models.task == "scalar":
             return by_key
-        if say is not None:
-            say(by_key.sentences()[0])
         result = self.task.result(self.asked, None)
         return replace(result, counts=replace(result.counts, keys=n_keys))
 
@@ -666,7 +690,7 @@ class _Job:
         if self.models.task != "scalar":
             forecasts = self.task.scored(inputs._replace(contexts=self.task.contexts.rows(batch)), forecasts)
         if output is not None:
-            output.append({"row": inputs.numbers + 1, **self.task.output(inputs, forecasts)})
+            output.append(self.task.lines(batch, inputs, forecasts))
         self.done += batch.n
 
     def _part(self, batch: Batch, inputs: Inputs) -> Part:
@@ -680,15 +704,18 @@ class _Job:
         position = None if output is None else output.finish() if last else output.commit()
         states: list[tuple[str, bytes]] = []
         self.seconds = time.process_time()
-        for some, parts, seconds in self.team.answers():
+        for some, parts, pairs, changed, seconds in self.team.answers():
             states += some
             self.seconds += seconds
+            self.pairs.merge(pairs)
+            self.changed += changed
             for total, part in zip(self.columns, parts, strict=True):
                 total.merge(Column.from_bytes(part))
         if self.kept.path is None:
             return
         plain = {"asked": self.asked.settings(), "rows": self.done, "digest": self.task.digest(), "output": position}
-        plain |= {"finished": last, "models": self.models._asdict()}
+        plain |= {"finished": last, "models": self.models._asdict(), "changed": self.changed}
+        plain["losses"] = {"sums": self.pairs.sums.tolist(), "length": self.pairs.length}
         if self.models.task == "scalar":
             audits = self.columns[0].to_bytes(), self.columns[1].to_bytes()
         else:

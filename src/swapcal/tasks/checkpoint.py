@@ -23,7 +23,18 @@ import numpy.typing as npt
 from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.inputs import short_repr
 from swapcal.state import Packed, Saved, Stateful, forms, kind_of, leftovers, shapes
-from swapcal.tasks.outputs import Columns, File, Output, hold, open_output, reason, regular, rows_of, there_already
+from swapcal.tasks.outputs import (
+    Columns,
+    File,
+    Kinds,
+    Output,
+    hold,
+    open_output,
+    reason,
+    regular,
+    rows_of,
+    there_already,
+)
 
 if TYPE_CHECKING:
     from swapcal.tasks.task import Task
@@ -368,7 +379,7 @@ class RunFiles:
     ) -> None:
         self.out, self.state = None if out is None else Path(out), None if state is None else Path(state)
         check_distinct({"the input": source, "the output": self.out, "the state": self.state})
-        self.names: tuple[str, ...] = ()
+        self.names: Kinds = {}
         self.asked = {**asked, "out": None if self.out is None else self.out.name}
         self._where = None if self.out is None else os.path.realpath(self.out)
         self._output: Output | None = None
@@ -413,7 +424,7 @@ class RunFiles:
             return False
         return True
 
-    def name_columns(self, names: tuple[str, ...]) -> None:
+    def name_columns(self, names: Kinds) -> None:
         """The columns of the output, which the first rows may have to say; before `open`."""
         self.names = names
 

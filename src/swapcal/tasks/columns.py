@@ -105,11 +105,11 @@ def read_moments(batch: Batch, name: str) -> Float64Array:
     column = batch.column(name)
     if not isinstance(column, Coded):
         return np.asarray(column, dtype=np.float64)
-    seconds = np.array([_moment(batch, name, value) for value in column.values] or [np.nan])
+    seconds = np.array([_moment(batch, name, k, value) for k, value in enumerate(column.values)] or [np.nan])
     return np.where(column.codes >= 0, seconds[np.maximum(column.codes, 0)], np.nan)
 
 
-def _moment(batch: Batch, name: str, value: Any) -> float:
+def _moment(batch: Batch, name: str, code: int, value: Any) -> float:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, datetime.datetime):
@@ -124,6 +124,8 @@ def _moment(batch: Batch, name: str, value: Any) -> float:
         try:
             stamp = datetime.datetime.fromisoformat(str(value).strip())
         except ValueError:
+            if batch.passes(np.asarray(getattr(batch.column(name), "codes", ())) == code):
+                return math.nan
             what = f"column {name!r} of {batch.name} holds {str(value)[:60]!r}, which is no time"
             raise DataError(f"{what}; give time stamps such as 2026-05-01 14:30, or numbers") from None
     return stamp.replace(tzinfo=stamp.tzinfo or datetime.UTC).timestamp()
@@ -191,9 +193,10 @@ class ColumnReader:
         times = rows if config.time is None else read_moments(batch, config.time)
         if config.time is not None:
             wrong = np.isnan(times) | (times < np.concatenate([[self._last_time], times[:-1]]))
-            if wrong.any():
+            if wrong.any() and not batch.passes(wrong):
                 lacks = f"has no time in column {config.time!r}, or an earlier one than the row above"
                 raise wrong_row(batch, wrong, f"{lacks}; sort the file by time, and drop rows without one")
+            times = np.maximum.accumulate(np.fmax(times, self._last_time)) if wrong.any() else times
         if config.known is not None:
             known = read_moments(batch, config.known) - (0.0 if config.time is not None else 1.0)
         else:
@@ -201,8 +204,9 @@ class ColumnReader:
             known = times + number if timed else rows + max(number, 1.0)
             times = times if timed else rows
         early = known < times
-        if early.any():
+        if early.any() and not batch.passes(early):
             raise wrong_row(batch, early, f"has an outcome that is known before the row itself, in {config.known!r}")
+        known = np.fmax(known, times) if early.any() else known
         self._last_time = float(times[-1]) if batch.n else self._last_time
         return {"times": times, "known": known}
 
@@ -433,10 +437,10 @@ def raw_weights(batch: "Batch", column: str) -> Float64Array:
     """Weights as they are, 0 where there is none."""
     raw = np.nan_to_num(batch.numbers(column), nan=0.0)
     below = raw < 0
-    if below.any():
+    if below.any() and not batch.passes(below):
         what = f"has {raw[below][0]:g} in column {column!r}, where weights must be 0 or more"
         raise wrong_row(batch, below, f"{what}; leave that row out, or use another column")
-    return raw
+    return np.maximum(raw, 0.0)
 
 
 def wrong_row(batch: "Batch", rows: npt.NDArray[np.bool_], what: str) -> DataError:

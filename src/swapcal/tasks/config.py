@@ -97,6 +97,7 @@ class TaskConfig:
         "Whom instead of --groups: 'trees(age,income,depth=2,bins=8)' are all boxes of these columns.",
         flags=("--class",),
     )
+    learner: Any = option("A learner of your own beside the groups, as module:Class; it sees whole rows.", None)  # noqa: RUF009
     property: "str | Elicitable" = option("", "mean")  # noqa: RUF009
     interval: float | None = option("Intervals that cover this share of outcomes, such as 0.9, in every group.")
     classes: bool = option("The outcome names a class: probabilities of all classes.", False)
@@ -139,6 +140,13 @@ class TaskConfig:
         "coverage (calibration), or all of it (nothing).",
         "loss",
     )
+    keep: Sequence[str] = option("Columns of the file that --out has as well: all, or names.", ())
+    bad_rows: str = option(
+        "What becomes of a cell that is no number, and of an outcome known before its row: stop, or skip: it counts as "
+        "missing, and the row is counted.",
+        "stop",
+        flags=("--bad-rows",),
+    )
     against: Sequence[str] | None = option(
         "Also compare with these: refit, isotonic, platt, or platt:COLUMN for one fit a segment; else the refit, up to "
         "200,000 rows. none: nothing."
@@ -152,7 +160,8 @@ class TaskConfig:
         from swapcal.tables.grouping import listed_groups
 
         self._check_kinds()
-        changed: dict[str, Any] = {name: column_names(getattr(self, name), name) for name in ("linear", "categories")}
+        listed = ("linear", "categories", "keep")
+        changed: dict[str, Any] = {name: column_names(getattr(self, name), name) for name in listed}
         if self.against is not None:
             changed["against"] = column_names(self.against, "against")
         if not isinstance(self.groups, Mapping):
@@ -189,6 +198,7 @@ class TaskConfig:
             ("linear", parse_columns),
             ("categories", parse_columns),
             ("against", parse_columns),
+            ("keep", parse_columns),
         ):
             if isinstance(values.get(name), str):
                 values[name] = parse(values[name])
@@ -227,14 +237,16 @@ class TaskConfig:
 
     @builtins.property
     def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns that are needed, each once; None if functions among the groups may look at any."""
+        """Names of the columns that are needed, each once; None if functions, a learner or `keep` may take any."""
         groups = () if isinstance(self.groups, Mapping) else self.groups
-        if isinstance(self.groups, Mapping) or any(callable(part) for each in groups for part in _parts(each)):
+        functions = (callable(part) for each in groups for part in _parts(each))
+        whole = self.learner is not None or self.keep == ("all",) or isinstance(self.groups, Mapping)
+        if whole or any(functions):
             return None
         model = [name.split("=", 1)[-1].strip() if self.classes else name for name in self.model]
         segments = [column or None for _, column in parse_against(self.against or ()).values()]
         named = [self.y, *model, *segments, self.weight, self.time, self.known, self.cluster or None, self.id, self.by]
-        used = [*named, *self.group_columns, *self.linear]
+        used = [*named, *self.keep, *self.group_columns, *self.linear]
         return tuple(dict.fromkeys(name for name in used if name is not None))
 
     def _check_kinds(self) -> None:
@@ -261,6 +273,7 @@ class TaskConfig:
     def check(self) -> None:
         """Refuse all that needs no file: said now, not after one was opened."""
         from swapcal.decisions import Decisions
+        from swapcal.hypotheses.finite import Finite
         from swapcal.inputs import level, number, one_of, role, short_repr
         from swapcal.properties import from_text
         from swapcal.tables.grouping import parse_class
@@ -290,6 +303,9 @@ class TaskConfig:
             raise InvalidInput("--class leaves --groups out: write --class 'groups|trees(...)' to have both")
         if self.hypotheses is not None and self.by is not None:
             raise InvalidInput("--by cannot be combined with --class: a key has groups")
+        if isinstance(self.learner, str):
+            raise InvalidInput(f"options in a file load no code: give --learner {self.learner} on the command line")
+        self.with_learner(Finite(1))
         if self.costs is not None:
             Decisions.parsed(self.costs)
         if isinstance(self.property, str):
@@ -300,6 +316,7 @@ class TaskConfig:
             if self.has(one) and self.has(other):
                 raise InvalidInput(f"--{one} cannot be combined with --{other}: {sentence}")
         one_of(self.order, "order", ("arrival", "forecast"))
+        one_of(self.bad_rows, "bad_rows", ("stop", "skip"))
         one_of(self.protect, "protect", ("loss", "calibration", "nothing"))
         if self.budget is not None:
             number(self.budget, "budget", 0.0, 1.0)
@@ -325,6 +342,12 @@ class TaskConfig:
                 f"these classes cannot stand side by side: --class {self.hypotheses!r}; give one of them"
             )
         return reduce(or_, parts)
+
+    def with_learner(self, groups: Any) -> Any:
+        """The class of the forecaster: these groups, and what the learner can learn beside them."""
+        from swapcal.hypotheses.oracle import Oracle
+
+        return groups if self.learner is None else groups | Oracle(self.learner)
 
     @builtins.property
     def group_columns(self) -> tuple[str, ...]:
@@ -388,7 +411,9 @@ class TaskConfig:
             "groups": [_group_name(group) for group in groups],
             "linear": list(self.linear),
             "categories": list(self.categories),
+            "keep": list(self.keep),
             "property": self.property if isinstance(self.property, str) else repr(self.property),
+            "learner": None if self.learner is None else dict(self.learner.spec()),
             "learn": self.learns,
         }
         rare = (
@@ -403,6 +428,10 @@ class TaskConfig:
             "budget",
             "against",
             "corrections",
+            "keep",
+            "bad_rows",
+            "later",
+            "learner",
         )
         return {name: value for name, value in plain.items() if name not in rare or self.has(name)}
 
@@ -448,7 +477,9 @@ _NUMBER = {
     "budget": "it is about one number beside the model's own",
     "r": "its errors are of the power 2",
     "against": "it is about one number beside the model's own",
+    "learner": "it learns the errors of one number",
 }
+_LEARNS = "a learner is taught whole rows, beside groups"
 _STREAM = "it would be of one stream, and keys have one each"
 # Every pair of options that is refused; `check` says the sentence of the first that was given.
 CONFLICTS: tuple[Conflict, ...] = (
@@ -457,7 +488,11 @@ CONFLICTS: tuple[Conflict, ...] = (
     Conflict("classes", "low", "classes have no range"),
     Conflict("classes", "high", "classes have no range"),
     *(Conflict(task, name, sentence) for task in ("interval", "classes") for name, sentence in _NUMBER.items()),
-    *(Conflict("by", name, _STREAM) for name in ("horizon", "bins", "jitter", "costs", "id", "later", "against")),
+    *(Conflict("learner", name, _LEARNS) for name in ("weight", "linear")),
+    *(
+        Conflict("by", name, _STREAM)
+        for name in ("learner", "horizon", "bins", "jitter", "costs", "id", "later", "against")
+    ),
     Conflict("later", "against", "it keeps the rows of one run, and outcomes that come later are of several"),
     Conflict("by", "linear", "a few rows of each key give no scales; cut the columns into bands, as --groups does"),
 )
@@ -543,14 +578,15 @@ def next_command(source: str, question: TaskConfig, what: str) -> str:
     """
     settings = question.settings()
     parts = ["swapcal", what, source if source != "standard input" else "-"]
-    for name in ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight"):
+    named = ("y", "p", "groups", "categories", "linear", "property", "low", "high", "positive", "weight", "time")
+    for name in (*named, "cluster", "bad_rows"):
         value = settings.get(name)
         if value in (None, [], "mean"):
             continue
         written = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         if name in ("low", "high"):
             written = f"{value:g}"
-        parts += [f"--{name}", written]
+        parts += [f"--{name.replace('_', '-')}", written]
     if what == "run":
         parts += ["--out", "better.csv"]
     return shlex.join(parts)

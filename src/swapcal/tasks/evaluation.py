@@ -108,21 +108,28 @@ ROOM = 64
 
 
 class ContextRows(NamedTuple):
-    """The functions' values in some rows of a table: of the groups, and of the linear class if there is one."""
+    """The functions' values in some rows of a table: of the groups, of the linear class, of the forecaster's own one.
+
+    None for one that there is not.
+    """
 
     groups: Rows
-    linear: Rows | None
+    linear: Rows | None = None
+    own: Rows | None = None
 
     def part(self, part: slice) -> "ContextRows":
         """A run of these rows."""
         if part.start == 0 and part.stop == len(self.groups.indptr) - 1:
             return self
-        linear = None if self.linear is None else sliced(self.linear, part.start, part.stop)
-        return ContextRows(sliced(self.groups, part.start, part.stop), linear)
+        return self._each(lambda rows: sliced(rows, part.start, part.stop))
 
     def taken(self, rows: IntArray) -> "ContextRows":
         """The rows with these numbers."""
-        return ContextRows(taken(self.groups, rows), None if self.linear is None else taken(self.linear, rows))
+        return self._each(lambda one: taken(one, rows))
+
+    def _each(self, change: Callable[[Rows], Rows]) -> "ContextRows":
+        linear, own = (None if one is None else change(one) for one in self[1:])
+        return ContextRows(change(self.groups), linear, own)
 
     @classmethod
     def joined(cls, parts: Sequence["ContextRows"]) -> "ContextRows":
@@ -137,6 +144,9 @@ class ContextColumns:
     def __init__(self, groups: Any, numeric: Numeric | None = None) -> None:
         self.groups = groups
         self.numeric = numeric
+        # The forecaster's class where it is neither of them, and the columns that it must not see.
+        self.own: Any = None
+        self.told: frozenset[str] = frozenset()
         # What else every column keeps: which parts, and whether its intervals hold at any time.
         self.options: dict[str, Any] = {}
 
@@ -185,7 +195,8 @@ class ContextColumns:
     def rows(self, batch: "Batch") -> ContextRows:
         """The functions' values in each row of the batch."""
         linear = None if self.numeric is None else self.numeric.rows(batch, batch.n)
-        return ContextRows(self.groups.rows(batch, batch.n), linear)
+        own = None if self.own is None else self.own.rows(batch.without(self.told), batch.n)
+        return ContextRows(self.groups.rows(batch, batch.n), linear, own)
 
     def column(
         self, property: Elicitable, binning: Binning | None, label: str, shown: Float64Array | int, **options: Any
@@ -265,8 +276,7 @@ class Evaluation:
         **more: Any,
     ) -> tuple[Float64Array, ...]:
         """Add rows to the columns of a side, nothing missing; their losses."""
-        column = columns[""]
-        return (column.add(y, p, *rows, weights, numbers=(p, y) if column.means is not None else (), **more),)
+        return (columns[""].add(y, p, rows.groups, rows.linear, weights, **more),)
 
     def add(
         self,
@@ -316,11 +326,7 @@ class Evaluation:
     def section(self, name: str = "", title: str = "", **more: Any) -> Section:
         """What is told of the columns of this name."""
         used = {which: side[name] for which, side in self.sides.items() if side[name].weight > 0}
-        summaries = {which: self.summary(column) for which, column in used.items()}
-        kept = {which: column.means for which, column in used.items() if column.means is not None}
-        means = {which: {each: some.of(each) for each in some.names} for which, some in kept.items()}
-        groups = [*self.sides.values()][-1][name].names
-        return Section(title, summaries.get("before"), summaries.get("after"), groups, means=means, **more)
+        return section_of(used, self.summary, title, **more)
 
     # --------
     # Errors as the stream goes by.
@@ -362,6 +368,17 @@ class Evaluation:
         losses = {f"losses.{name}": losses for name, losses in self.losses.items()}
         acted = {f"acted.{which}": decisions for which, decisions in self.acted.items()}
         return {**columns, **losses, **acted, "history": self._history}
+
+
+def section_of(
+    columns: Mapping[str, Column], summary: Callable[[Column], ColumnSummary], title: str = "", **more: Any
+) -> Section:
+    """What is told of columns with rounds, the model's "before" and swapcal's "after"."""
+    sides = {which: summary(column) for which, column in columns.items()}
+    kept = {which: column.means for which, column in columns.items() if column.means is not None}
+    means = {which: {each: some.of(each) for each in some.names} for which, some in kept.items()}
+    names = list(columns.values())[-1].names
+    return Section(title, sides.get("before"), sides.get("after"), names, means=means, **more)
 
 
 def told_clusters(numbers: ClusterNumbers | None, column: Column) -> Clusters | None:

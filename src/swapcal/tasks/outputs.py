@@ -13,7 +13,7 @@ import stat
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.inputs import short_repr
 from swapcal.state import atomic_write, leftovers, sync_folder
+from swapcal.tables.batch import Batch, entries
 from swapcal.tables.sources import package
 from swapcal.text.numbers import counted
 
@@ -32,10 +33,31 @@ Position = dict[str, Any]
 ENDINGS = ".csv, .jsonl, .ndjson or .parquet"
 _KINDS = {"row": "int64", "top": "string"}
 
+# Names of columns, and what each holds, as pyarrow calls it.
+Kinds = Mapping[str, str]
 
-def kind_of(name: str) -> str:
-    """What a column of an output holds, as pyarrow calls it: the number of a row, the name of a class, or floats."""
-    return _KINDS.get(name, "float64")
+
+def kinds_of(names: Sequence[str], first: Batch | None = None, keep: Sequence[str] = ()) -> dict[str, str]:
+    """What the columns of an output hold: the number of a row, columns of the file that are kept, then forecasts.
+
+    Numbers and times that the file has as such stay what they are; anything else is text, as it stands in the file.
+    """
+    own: Sequence[str] = () if first is None else first.columns if "all" in keep else keep
+    if twice := [name for name in own if name in names]:
+        what = f"the output has columns {', '.join(map(repr, names))} of its own, and the file has {twice[0]!r} as well"
+        raise InvalidInput(f"{what}; name others in keep= (--keep), or rename it")
+    kept = {name: _stored_kind(first.stored(name)) for name in own} if first is not None else {}
+    lead, *others = names
+    return {lead: "int64", **kept, **{name: _KINDS.get(name, "float64") for name in others}}
+
+
+def _stored_kind(column: Any) -> str:
+    kind = str(getattr(column, "type", getattr(column, "dtype", "")))
+    return (
+        kind.replace("double", "float64")
+        if kind.startswith(("int", "uint", "float", "double", "bool", "timestamp[", "date32"))
+        else "string"
+    )
 
 
 # A path, or the number of an open file.
@@ -113,7 +135,7 @@ class Output(ABC):
 
 def open_output(
     path: str | os.PathLike[str],
-    names: tuple[str, ...],
+    names: Kinds,
     position: Position | None = None,
     done: int = 0,
     *,
@@ -126,8 +148,8 @@ def open_output(
     ----------
     path : path
         Where it is.
-    names : tuple of str
-        Its columns.
+    names : mapping
+        Its columns, and what each holds, as `kinds_of` gives them.
     position : dict, optional
         Go on from there; a `StateFileError` if what is there now is not what was committed.
     done : int
@@ -191,7 +213,7 @@ class ParquetOutput(Output):
     def __init__(
         self,
         path: Path,
-        names: tuple[str, ...],
+        names: Kinds,
         position: Position | None,
         done: int,
         *,
@@ -200,7 +222,7 @@ class ParquetOutput(Output):
     ) -> None:
         self.path, self.names, self.rows = path, names, rows_of(path)
         pa, _ = package("pyarrow", "writing forecasts"), package("pyarrow.parquet", "writing Parquet")
-        self._schema = pa.schema([(name, pa.type_for_alias(kind_of(name))) for name in names])
+        self._schema = pa.schema([(name, _type(pa, kind)) for name, kind in names.items()])
         merged = position is not None and bool(position["merged"])
         self._replaces = replace if position is None else bool(position["replaces"])
         if os.path.lexists(path) and not self._replaces and not merged:
@@ -225,8 +247,7 @@ class ParquetOutput(Output):
             self._text = self._open(None, 0, again=True)
             with parquet.ParquetFile(self.path) as whole:
                 for batch in whole.iter_batches(_GROUP_ROWS):
-                    cells = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-                    self._text.append(dict(zip(self.names, cells, strict=True)))
+                    self._text.append(dict(zip(self.names, batch.columns, strict=True)))
         self._text.append(columns)
 
     def commit(self) -> Position:
@@ -285,8 +306,9 @@ class ParquetOutput(Output):
         """All rows, in groups of one size, each in one piece: where pieces end would show in the pages of the file."""
         pa, csv = package("pyarrow", "writing Parquet"), package("pyarrow.csv", "writing Parquet")
         parquet = package("pyarrow.parquet", "writing Parquet")
-        convert = csv.ConvertOptions(column_types=self._schema)
-        parse = csv.ParseOptions(newlines_in_values="string" in map(kind_of, self.names))
+        texts: dict[str, Any] = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]}
+        convert = csv.ConvertOptions(column_types=self._schema, **texts)
+        parse = csv.ParseOptions(newlines_in_values="string" in self.names.values())
         rest = self._schema.empty_table()
         try:
             with (
@@ -349,7 +371,7 @@ class TextOutput(Output):
     def __init__(
         self,
         path: Path,
-        names: tuple[str, ...],
+        names: Kinds,
         position: Position | None,
         done: int,
         *,
@@ -375,9 +397,8 @@ class TextOutput(Output):
         """Add rows as lines."""
         pa, pc = self._arrow()
         pieces: list[Any] = []
-        for name in self.names:
-            values = columns[name] if kind_of(name) != "string" else self._quoted(columns[name])
-            text = pc.cast(pa.array(values, from_pandas=True), pa.string())
+        for name, kind in self.names.items():
+            text = pc.cast(pa.array(self._cells(columns[name], kind), from_pandas=True), pa.string())
             before = "," if pieces else "{" if self.json else ""
             pieces += [f"{before}{json.dumps(name, ensure_ascii=False)}:" if self.json else before]
             pieces += [pc.fill_null(text, "null" if self.json else "") if text.null_count else text]
@@ -388,11 +409,25 @@ class TextOutput(Output):
             first, last = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]].tolist()
             self._write(memoryview(data)[first:last])
 
-    def _quoted(self, texts: npt.NDArray[Any]) -> list[str]:
-        """Texts as cells of CSV or JSON."""
-        quote: Callable[[str], str] = json.dumps if self.json else _csv_cell
-        cells = {each: quote(each) for each in set(texts.tolist())}
-        return [cells[each] for each in texts.tolist()]
+    def _cells(self, column: Any, kind: str) -> Any:
+        """Numbers as they are, texts as cells of CSV or JSON; None where there is none."""
+        plain = kind.startswith(("int", "uint", "float", "bool"))
+        if plain and (not hasattr(column, "null_count") or not kind.startswith("float")):
+            return column
+        if plain:
+            return column.to_numpy(zero_copy_only=False)  # where NaN is missing, too
+        listed = entries(column)
+        cells: dict[Any, str | None] = {each: self._cell(each) for each in set(listed)}
+        return [cells[each] for each in listed]
+
+    def _cell(self, value: Any) -> str | None:
+        """One of them; in JSON numbers that are no text stay numbers."""
+        value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if value is None or value != value:
+            return None
+        if self.json:
+            return json.dumps(value if isinstance(value, (str, int, float)) else str(value))
+        return _csv_cell(str(value))
 
     def commit(self) -> Position:
         """The number of bytes, all of them on the disk."""
@@ -472,7 +507,13 @@ class TextOutput(Output):
         return package("pyarrow", "writing forecasts"), package("pyarrow.compute", "writing forecasts")
 
 
-def csv_head(names: tuple[str, ...]) -> bytes:
+def _type(arrow: Any, kind: str) -> Any:
+    """The type of that name."""
+    zone = kind.removeprefix("timestamp[").removesuffix("]").partition(", tz=")
+    return arrow.timestamp(zone[0], zone[2] or None) if kind.startswith("timestamp[") else arrow.type_for_alias(kind)
+
+
+def csv_head(names: Iterable[str]) -> bytes:
     """The first line of a CSV file with these columns."""
     return (",".join(map(_csv_cell, names)) + "\n").encode()
 

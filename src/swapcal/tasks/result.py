@@ -38,7 +38,8 @@ from swapcal.version import __version__
 class Counts:
     """How many rows were scored, how many there are, and how many were left out or changed, for which reason.
 
-    crossed: intervals of the model with the lower end above the upper. rescaled: rows whose probabilities did not add
+    bad_rows: with a cell that is no number, or an outcome known before its row, where these are passed over. crossed:
+    intervals of the model with the lower end above the upper. rescaled: rows whose probabilities did not add
     up to 1. keys: forecasters, where every key has its own.
     """
 
@@ -48,6 +49,7 @@ class Counts:
     without_forecast: int = 0
     without_hint: int = 0
     without_interval: int = 0
+    bad_rows: int = 0
     of_no_class: int = 0
     outcomes_outside: int = 0
     forecasts_outside: int = 0

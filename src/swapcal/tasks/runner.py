@@ -65,10 +65,11 @@ def run(
     config : TaskConfig
         Which columns, which groups, what a row gets, and how.
     out : path, optional
-        Forecasts of every row: .csv, .jsonl or .parquet, with the columns row (from 1), before (the model's) and
-        forecast. Of intervals: before, before_lower, before_upper, lower and upper; before 20 outcomes are known, and
-        without intervals of the model, there is none. Of classes: p_<class> for each, top (the likeliest class) and
-        confidence (its probability, which is calibrated by itself and need not be p_<top>).
+        Forecasts of every row: .csv, .jsonl or .parquet, with the columns row (from 1), those of the file that
+        `config.keep` names, before (the model's) and forecast. Of intervals: before, before_lower, before_upper, lower
+        and upper; before 20 outcomes are known, and without intervals of the model, there is none. Of classes:
+        p_<class> for each, top (the likeliest class) and confidence (its probability, which is calibrated by itself and
+        need not be p_<top>).
     state : path, optional
         Keeps how far the run has come. With the same file, input and settings it goes on after a stop or a kill; when
         all is done it goes on with rows that the input has gained since. With `config.later`, outcomes that were
@@ -121,7 +122,7 @@ def run(
     tell = (lambda _: None) if say is None else say
     whole = state is not None
     records = source if isinstance(source, Records) else read(source, columns=config.columns, whole_lines=whole)
-    asked = config.settings()
+    asked, records.lenient = config.settings(), config.bad_rows == "skip"
     with records, closing(RunFiles(asked, out, state, records.file, fresh=fresh, overwrite=overwrite)) as files:
         if files.begun is None and outcomes is not None:
             raise InvalidInput("--outcomes are of rows that were forecast before, and none was; run without it first")
@@ -133,7 +134,7 @@ def run(
             tell(sentence)
         if state is None and not config.later:
             task.keep_rows()
-        files.name_columns(task.outputs)
+        files.name_columns(task.written)
         files.open()
         _play(task, batches, files, filled, progress, stop, tell, take)
         if records.held is not None:

@@ -89,8 +89,8 @@ class ScalarTask(Task):
         forecasts = np.empty(len(inputs.y))
         for part in self.evaluation.parts(~np.isnan(inputs.y)):
             some = inputs.part(part)
-            # The forecaster's class is the linear one where there is one, and else the groups.
-            rows = some.rows.groups if some.rows.linear is None else some.rows.linear
+            # The forecaster's class is its own or the linear one where there is one, and else the groups.
+            rows = next(one for one in reversed(some.rows) if one is not None)
             forecasts[part] = self.model.run(
                 weighted(rows, some.weights),
                 some.y,
@@ -220,6 +220,9 @@ class ScalarTask(Task):
     def _forecaster(self, saved: Checkpoint | None) -> Forecaster:
         config, numeric = self.config, self.contexts.numeric
         hypotheses: Hypotheses = self.contexts.groups if numeric is None else numeric
+        if config.learner is not None:
+            hypotheses = self.contexts.own = config.with_learner(self.contexts.groups)
+            self.contexts.told = frozenset(name for name in (config.y, config.known) if name)
         if saved is not None:
             # A property or hint of the user's own is not in the file; one on a range that was found is.
             target = None if self.columns.found else self.columns.property

@@ -29,6 +29,7 @@ from swapcal.tasks.columns import ColumnReader, clusters_of
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, missing, told_clusters
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
+from swapcal.tasks.outputs import kinds_of
 from swapcal.tasks.result import Counts, Guarantee, Result, Section
 from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array, IntArray
@@ -137,6 +138,8 @@ class Task(ABC):
         if self.waiting is None:
             self._check_head(saved)
         self.columns = self._reader(first)
+        # What the output has, and what its columns hold.
+        self.written = kinds_of(self.outputs, first[0] if first else None, config.keep)
         if self.waiting is not None:
             labels = self._first(first, "labels")
             self._head += hashlib.blake2b(labels.tobytes(), digest_size=16).hexdigest()
@@ -147,7 +150,7 @@ class Task(ABC):
             self.waiting.table = OutcomeTable(outcomes, config, self.columns)
         self._come: list[Inputs] = []
         self.fingerprint = Fingerprint(config.columns, without)
-        self.n_rows = self.n_missing = self.n_unhinted = 0
+        self.n_rows = self.n_missing = self.n_unhinted = self.n_bad = 0
         self.contexts = self._contexts(first, saved)
         self.clusters = clusters_of(config, lambda name: entries(first[0].column(name)) if first else [])
         kept = USUAL if self.clusters is None else (*USUAL, "clusters")
@@ -241,7 +244,8 @@ class Task(ABC):
             rows = f"row with an outcome in {asked.y!r}{weighed} that can be scored"
             raise DataError(f"{self.source} has no {rows}; {self.needs}")
         sections, paired = self._sections(), found.paired()
-        own = {"without_outcome": self.n_missing, "without_hint": self.n_unhinted, **self._counts()}
+        own = {"without_outcome": self.n_missing, "without_hint": self.n_unhinted, "bad_rows": self.n_bad}
+        own |= self._counts()
         return Result.of(
             replace(asked, **self._settings()),
             self.source,
@@ -292,7 +296,13 @@ class Task(ABC):
             self.against.add(batch, inputs, forecasts)
         if self.waiting is not None:
             self.waiting.add(raw, waits, self.window)
-        return {"row": inputs.numbers + 1, **self.output(inputs, forecasts)}
+        return self.lines(batch, inputs, forecasts)
+
+    def lines(self, batch: Batch, inputs: Inputs, forecasts: Float64Array) -> dict[str, Any]:
+        """The columns of the output: the numbers of rows, what is kept of the file, forecasts."""
+        own = self.output(inputs, forecasts)
+        kept = {name: batch.stored(name) for name in self.written if name != "row" and name not in own}
+        return {"row": inputs.numbers + 1, **kept, **own}
 
     def keep_rows(self) -> None:  # noqa: B027 - one number a row alone has rivals
         """Remember the rows, which are all of the run, for what practitioners do instead."""
@@ -391,11 +401,13 @@ class Task(ABC):
         inputs = self._read(batch)
         self.fingerprint.add(batch)
         self.n_rows += batch.n
-        self.n_missing += int(np.count_nonzero(np.isnan(inputs.y)))
         self.n_unhinted += self._unhinted(inputs)
         clusters = None if self.clusters is None else self.clusters.numbers(batch)
-        more = self.columns.moments(batch)
-        return inputs._replace(weights=self.columns.weights(batch), clusters=clusters, more=more)
+        more, weights = self.columns.moments(batch), self.columns.weights(batch)
+        y = batch.believed(inputs.y)
+        self.n_bad += len(batch.wrong or ())
+        self.n_missing += int(np.count_nonzero(np.isnan(y)))
+        return inputs._replace(y=y, weights=weights, clusters=clusters, more=more)
 
     def _outcomes(self, batch: Batch, weights: Float64Array | None) -> Float64Array:
         """Outcomes as the file has them; those of rows without weight do not matter."""

@@ -270,10 +270,10 @@ def relative(difference: float, before: float) -> str:
 
     Examples
     --------
-    >>> relative(0.003, 0.2), relative(0.25, 0.0)
-    ('+1.5 %', '+0.25')
+    >>> relative(0.003, 0.2), relative(0.2e-5, 0.2), relative(0.25, 0.0)
+    ('+1.5 %', '0 %', '+0.25')
     """
-    return f"{signed(100.0 * difference / before)} %" if before > 0.0 else signed(difference)
+    return f"{signed(round(100.0 * difference / before, 2))} %" if before > 0.0 else signed(difference)
 
 
 # --------

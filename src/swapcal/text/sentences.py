@@ -135,6 +135,7 @@ def clusters_sentence(clusters: "Clusters | None") -> str:
 # --------
 # What was assumed and what was left out, for below the tables.
 
+BAD = "rows with a cell that is no number, or an outcome known before the row: passed over"
 _LEFT_OUT = {
     "scalar": {
         "without_outcome": "rows without an outcome, not scored",
@@ -142,6 +143,7 @@ _LEFT_OUT = {
         "outcomes_outside": "outcomes outside the range, scored as they are",
         "forecasts_outside": "forecasts outside the range, scored as they are",
         "weights_outside": "weights above the largest at the start, cut",
+        "bad_rows": BAD,
     },
     "interval": {
         "without_outcome": "rows without an outcome: an interval, not scored",
@@ -149,12 +151,14 @@ _LEFT_OUT = {
         "without_hint": "rows without a forecast of the model",
         "crossed": "intervals of the model with the lower end above the upper",
         "outcomes_outside": "outcomes outside the range, moved to its end",
+        "bad_rows": BAD,
     },
     "classes": {
         "without_outcome": "rows without an outcome: forecast, not scored",
         "of_no_class": "rows whose outcome is none of the classes: forecast, not scored",
         "without_hint": "rows without probabilities of the model",
         "rescaled": "rows whose probabilities did not add up to 1, divided by their sum",
+        "bad_rows": BAD,
     },
 }
 _PROMISES = {

@@ -1,15 +1,31 @@
-"""What a result comes to in at most 20 lines of 80 columns and plain characters: for the terminal and for Python."""
+"""What a result comes to in at most 20 lines of 80 columns and plain characters, and what is behind it in some more."""
 
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from swapcal.text.numbers import MINUS, MISSING, cleaned, count, counted, group_name, points, precise, shortened
+from swapcal.text.numbers import (
+    MINUS,
+    MISSING,
+    QUANTITIES,
+    capitalized,
+    cleaned,
+    count,
+    counted,
+    group_name,
+    number,
+    percent,
+    precise,
+    shortened,
+)
+from swapcal.text.sentences import BAD, notes
 
 if TYPE_CHECKING:
     from swapcal.tasks.result import Result
 
 WIDTH, LINES = 80, 20
+# Rates of events below it are told with two decimals.
+RARE = 0.05
 
 _PLAIN = str.maketrans({MINUS: "-", MISSING: "-", "…": "~", "\u00d7": "x"})
 
@@ -28,7 +44,7 @@ def summary(result: "Result", *, every: bool = False, wrote: Sequence[str] = (),
     fresh : bool
         Whether it comes from a command, whose options are named.
     """
-    from swapcal.tasks.result import group_rows, section_rows
+    from swapcal.tasks.result import section_rows
 
     result = cleaned(result)
     kind = result.verdict.kind
@@ -37,8 +53,8 @@ def summary(result: "Result", *, every: bool = False, wrote: Sequence[str] = (),
     if result.kind == "comparison" or result.task == "classes":
         rows, table = section_rows(result), _models if result.kind == "comparison" else _classes
     else:
-        rows, table = group_rows(result), _groups
-    tail = [line for text in (*_tail(result), *wrote) for line in _wrapped(text, 0)]
+        rows, table = _group_rows(result), _groups
+    tail = [line for text in (*_tail(result), *wrote) for line in (_command if " --y " in text else _wrapped)(text, 0)]
     room = len(rows) if every else max(3, LINES - len(head) - len(tail) - 4)
     room += len(rows) == room + 1
     shown = table(result, rows[:room])
@@ -58,9 +74,16 @@ def ascii_text(text: str) -> str:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    return textwrap.wrap(
-        ascii_text(text), WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    ) or [""]
+    """Lines of a sentence; a number and its percent sign stay together."""
+    whole = ascii_text(text).replace(" %", "\0%")
+    lines = textwrap.wrap(whole, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines] or [""]
+
+
+def _command(text: str, indent: int) -> list[str]:
+    """A command, which can be copied whole, also where it takes several lines."""
+    lines = textwrap.wrap(text, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 class _Units:
@@ -70,20 +93,23 @@ class _Units:
         self.words = result.wording
         values = [abs(v) for v in _numbers(rows) if v == v and abs(v) != float("inf")]
         most = max(values, default=1.0)
-        self.places = 1 if self.words.scale == 100.0 else 0 if most >= 1000 else 1 if most >= 100 else 2
-        self.places = self.places if self.words.scale == 100.0 or most >= 1.0 else 4
+        if self.words.scale == 100.0:
+            rate = None if result.before is None or result.before.scores is None else result.before.scores.base_rate
+            self.places = 2 if rate is not None and rate < RARE else 1
+        else:
+            self.places = 0 if most >= 1000 else 1 if most >= 100 else 2 if most >= 1.0 else 4
 
     def level(self, value: float | None) -> str:
         """A prediction or what came."""
         if value is None or value != value:
             return "-"
         if self.words.scale == 100.0:
-            return f"{100.0 * value + 0.0:.1f} %".replace("-0.0 %", "0.0 %")
+            return f"{self._plain(100.0 * value)} %"
         return self._plain(value)
 
     def bias(self, value: float) -> str:
         """A bias with its sign."""
-        return points(value).replace(MINUS, "-") if self.words.scale == 100.0 else self._plain(value, sign=True)
+        return self._plain(value, sign=True)
 
     def span(self, low: float, high: float) -> str:
         """An interval of a bias; an end that is nearly 0 keeps its sign where 0 is outside."""
@@ -111,7 +137,7 @@ def _grid(names: Sequence[str], columns: dict[str, list[str]], marks: Sequence[b
     widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
     room = WIDTH - 2 - sum(2 + width for width in widths.values())
     room = max(8, min(room, max(len(head), *map(len, names))))
-    lines = [f"  {head:<{room}}" + "".join(f"  {name:>{widths[name]}}" for name in columns)]
+    lines = [(f"  {head:<{room}}" + "".join(f"  {name:>{widths[name]}}" for name in columns)).rstrip()]
     for k, name in enumerate(names):
         cells = "".join(f"  {columns[each][k]:>{widths[each]}}" for each in columns)
         cut = shortened(name, room - 2) if len(name) > room else name
@@ -131,10 +157,11 @@ def _groups(result: "Result", rows: Sequence[Any]) -> list[str]:
             if result.task == "interval":
                 columns[f"width {name}".strip()] = [precise(cell["width"]) if cell else "-" for cell in cells]
         else:
-            told = [units.level(cell.get("predicted")) if cell else "-" for cell in cells]
+            told = [units.level(cell.get("predicted", cell.get("confidence"))) if cell else "-" for cell in cells]
             columns[name or "predicted"] = told
     if not covers:
-        observed = [units.level((row.get(sides[0]) or {}).get("observed")) for row in rows]
+        firsts = [row.get(sides[0]) or {} for row in rows]
+        observed = [units.level(cell.get("observed", cell.get("right"))) for cell in firsts]
         columns = {"rows": columns.pop("rows"), **columns, "observed": observed}
     name = "bias" if len(sides) == 1 else "bias now"
     if result.task != "interval":
@@ -195,7 +222,7 @@ def below(result: "Result") -> list[str]:
         span = f" (95 % CI {low.removesuffix(' %')} to {high})" if abs(pair.low) < float("inf") else ""
         line = f"{name[:1].upper()}{name[1:]} {precise(pair.before)} -> {precise(pair.after)}: {middle}{span}."
         others = [f"{each} {precise(one.after)} ({one.relative[1]})" for each, one in result.against.items()]
-        return [line, *([f"Instead: {', '.join(others)}."] if others else [])]
+        return [line, *([f"The usual way instead: {', '.join(others)}."] if others else [])]
     found = None if result.verdict.decision is None else result.verdict.decision.leading
     if found is None or found.biased or result.task == "classes":
         return []
@@ -209,6 +236,7 @@ def _tail(result: "Result") -> list[str]:
     """Scores, what was assumed, what the intervals mean, and what to do next."""
     lines = [_scores(result)]
     lines += [one for one in result.verdict.sentences if one.startswith(("Assumed: ", "Learned ", "Outcomes came "))]
+    lines += [f"{counted(result.counts.bad_rows)} {BAD.removeprefix('rows ')}."] if result.counts.bad_rows else []
     lines.append(_reading(result))
     lines.append(f"Next: {next_step(result)}")
     return [line for line in lines if line]
@@ -222,7 +250,9 @@ def _reading(result: "Result") -> str:
         per = f"day of {result.clusters.column}" if result.clusters.by_day else result.clusters.column
         counted_rows = f"; rows of one {per} count together ({count(result.clusters.count)})"
     unit = f" ({result.wording.unit})" if result.wording.unit else ""
-    return f"* biased: the 95 % CI of predicted - observed{unit} leaves out 0, jointly{counted_rows}."
+    asked = result.wording.coverage
+    bias = "predicted - observed" if asked is None else f"coverage - {percent(asked)}"
+    return f"* biased: the 95 % CI of {bias}{unit} leaves out 0, jointly{counted_rows}."
 
 
 def _scores(result: "Result") -> str:
@@ -255,21 +285,135 @@ def next_step(result: "Result") -> str:
     steps = {
         "CALIBRATED": "nothing to fix. To be told when that changes: swapcal watch --help",
         "NO CHANGE NEEDED": "keep the model's predictions. To be told when that changes: swapcal watch --help",
-        "BIASED": command or "correct it: swapcal run --help",
+        "BIASED": command or "correct it: swapcal run, or sc.recalibrate, and see what is left.",
         "RETRAIN": "fit the model again, with other features or newer rows.",
-        "NOT CORRECTED": "retrain, or refit a recalibration on the known rows; why: -v",
         "COMPARED": "audit the one that is to be used by itself.",
     }
-    if kind != "IMPROVED":
+    if kind not in ("IMPROVED", "NOT CORRECTED"):
         return steps[kind]
     better = {name: pair for name, pair in result.against.items() if result.change and pair.after < result.change.after}
-    if better:
-        best = min(better, key=lambda name: better[name].after)
-        return f"use the corrected predictions, or the {best}, whose loss is lower here."
-    return "use the corrected predictions."
+    best = min(better, key=lambda name: better[name].after, default="")
+    if kind == "IMPROVED":
+        return f"use the corrected predictions{f', or the {best}, whose loss is lower here' if best else ''}."
+    return f"{f'try the {best}, whose loss is lower here, or ' if best else ''}fit the model again. Details: -v"
 
 
 def title(result: "Result") -> str:
     """The file, what was predicted, and for how many."""
     rows = (result.first.counts or result.counts).scored
     return f"{result.source}: {result.y}, {counted(rows)}"
+
+
+# --------
+# What is behind a verdict: sentences, ranges of forecasts, scores, errors, what was assumed and left out.
+
+N_WORST = 5
+ERRORS = ("swap_error", "group_error", "overall_error", "chance_mean")
+
+
+def behind(result: "Result") -> list[str]:
+    """The lines that `-v` adds."""
+    result = cleaned(result)
+    lines = [*_wrapped(_facts(result), 0), ""]
+    lines += [line for each in result.verdict.sentences if not each.startswith("Next: ") for line in _item(each)]
+    if result.kind == "comparison":
+        return [*lines, "", *_groups_of_models(result)]
+    if result.task == "classes" and result.n_groups:
+        title, rows = result.first.title, _group_rows(result)
+        lines += [
+            "",
+            "Likeliest class:",
+            *_groups(result, [row | row["sections"][title] for row in rows if title in row["sections"]]),
+            "",
+        ]
+    if result.task == "scalar":
+        lines += [line for each in _score_lines(result) for line in _item(each)]
+    lines += [line for each in notes(result) for line in _item(capitalized(each))]
+    return [*lines, *_ranges(result), *(_totals(result) if result.task == "scalar" else [])]
+
+
+def _item(text: str) -> list[str]:
+    return _wrapped(f"- {text}", 2)
+
+
+def _facts(result: "Result") -> str:
+    what = {
+        "scalar": result.wording.name,
+        "interval": f"{percent(result.wording.coverage or 0.0)} intervals",
+        "classes": counted(len(result.sections) - 1, "class", "classes"),
+    }[result.task]
+    rows = (result.first.counts or result.counts).scored
+    groups = counted(result.n_groups, "group") if result.n_groups else "no groups"
+    return f"{result.source}: {what} of {result.y}, {counted(rows)}, {groups}"
+
+
+def _group_rows(result: "Result") -> list[dict[str, Any]]:
+    from swapcal.tasks.result import group_rows
+
+    return group_rows(result)
+
+
+def _groups_of_models(result: "Result") -> list[str]:
+    """The bias of each model in the groups that some model is worst for."""
+    rows, titles = _group_rows(result)[: LINES - 5], [section.title for section in result.sections]
+    cells = {title: [(row["sections"].get(title) or {}).get("before") for row in rows] for title in titles}
+    units = _Units(result, [{"before": cell} for column in cells.values() for cell in column])
+    columns = {"rows": [count(row["rows"]) for row in rows]}
+    for title, column in cells.items():
+        texts = ["-" if cell is None else f"{units.bias(cell['bias'])}{'*' if cell['off'] else ' '}" for cell in column]
+        columns[shortened(title, 16)] = texts
+    return _grid([group_name(row["group"]) for row in rows], columns, [False] * len(rows), "bias by group (* biased)")
+
+
+def _score_lines(result: "Result") -> list[str]:
+    """The scores that people know, a sentence for each column of forecasts."""
+    lines = []
+    for side in result.columns.values():
+        one = side.scores
+        line = f"{capitalized(side.label)}: {result.wording.loss} {precise(side.loss)}"
+        if one is not None:
+            line += f", of it miscalibration {number(one.miscalibration)}, discrimination {number(one.discrimination)}"
+            line += f", uncertainty {number(one.uncertainty)}; log loss {precise(one.log_loss)}"
+            line += "" if one.auc is None else f", AUC {one.auc:.3f}"
+        lines.append(f"{line}.")
+    return lines
+
+
+def _ranges(result: "Result") -> list[str]:
+    """The worst ranges of forecasts whose interval leaves out 0, of all rows or of a group."""
+    words, side = result.wording, list(result.columns.values())[-1]
+    cells = [cell for cell in (*side.ranges, *side.worst) if cell.low > 0 or cell.high < 0][:N_WORST]
+    if result.task != "scalar" or not cells:
+        return []
+    scaled = [{each: words.scale * getattr(cell, each) for each in ("mean", "low", "high")} for cell in cells]
+    units = _Units(result, [{"before": {"bias": cell["mean"], **cell}} for cell in scaled])
+    columns = {
+        "forecast": [units.level(cell.value) if words.coverage is None else number(cell.value) for cell in cells],
+        "rows": [count(cell.count) for cell in cells],
+        "bias": [units.bias(cell["mean"]) for cell in scaled],
+        "95 % CI": [units.span(cell["low"], cell["high"]) for cell in scaled],
+    }
+    names = [group_name(cell.name) for cell in cells]
+    return ["", *_grid(names, columns, [True] * len(cells), f"biased ranges of {side.label}")]
+
+
+def _totals(result: "Result") -> list[str]:
+    """Errors over all values and groups, before and after, as totals and as a bias per row."""
+    from swapcal.text.verdict import per_round
+
+    sides, words, r = result.columns, result.wording, result.r
+    shown = [each for each in ERRORS if all(getattr(side, each) is not None for side in sides.values())]
+    columns = {}
+    for side in sides.values():
+        columns[side.label] = [number(getattr(side, each)) for each in shown]
+        per_row = [number(words.scale * per_round(getattr(side, each), side, r), 2) for each in shown]
+        columns["per row" + " " * (side is not result.first.leading)] = per_row
+    names = [QUANTITIES[each] for each in shown]
+    if result.guarantee is not None and result.guarantee.bound is not None:
+        names.append(QUANTITIES["guarantee"])
+        for k, column in enumerate(columns.values()):
+            column.append(number(result.guarantee.bound) if k == len(columns) - 2 else "")
+    mean = "root mean square bias" if r == 2.0 else f"mean bias of power {r:g}"
+    unit = f" in {words.unit}" if words.unit else ""
+    note = f"per row: {mean}{unit}. What these are: docs/guarantees.md"
+    return ["", *_grid(names, columns, [False] * len(names), "error, in all"), note]

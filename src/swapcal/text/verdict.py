@@ -13,7 +13,18 @@ from swapcal.audits.summary import ColumnSummary
 from swapcal.errors import InvalidInput
 from swapcal.properties import Probability
 from swapcal.properties.base import Wording
-from swapcal.text.numbers import capitalized, change, counted, group_name, number, percent, precise, readable, shortened
+from swapcal.text.numbers import (
+    MINUS,
+    capitalized,
+    change,
+    counted,
+    group_name,
+    number,
+    percent,
+    precise,
+    readable,
+    shortened,
+)
 from swapcal.text.sentences import groups_off, seen_sentence, worst_groups
 
 if TYPE_CHECKING:
@@ -128,7 +139,7 @@ class _Outlook:
         sentences = (*self.now, *self.counts, *self.named, *self.losses, *self.still, *self.seen)
         counted_groups = self.counts[0].removesuffix(".") if self.counts else ""
         if made.name == "IMPROVED" and not self.off:
-            headline = f"Use the corrected {self.things}: the {self.loss} changes by {gain}."
+            headline = f"Use the corrected {self.things}: the {self.loss} is {gain.lstrip(MINUS)} lower."
         elif made.name == "IMPROVED":
             headline = f"Use the corrected {self.things}. {counted_groups or capitalized(self.off)}{self.price}."
         elif made.name == "NOT CORRECTED":
@@ -203,7 +214,7 @@ _ALONE = {
 }
 
 _FIT_AGAIN = "Fit the model again with other features or newer rows; recalibrated, it is hardly more than a constant."
-_RUN = "swapcal run with these forecasts takes that bias away."
+_RUN = "correct it: swapcal run, or sc.recalibrate, and see what is left."
 
 
 def _alone(side: ColumnSummary, wording: Wording, command: str | None, *, ours: bool) -> Verdict:
@@ -228,7 +239,8 @@ def _nothing(side: ColumnSummary, wording: Wording, knowledge: str) -> Verdict:
     n = found.n_groups
     whom = "" if n == 0 else f" in {n:,} groups" if n > 1 else " in the group"
     if found.few_rows:
-        return Verdict("TOO FEW ROWS", f"No bias shows{whom}, but large bias could have been missed.", sentences)
+        rows = counted(side.groups.rows[0])
+        return Verdict("TOO FEW ROWS", f"No bias shows{whom}, but {rows} show only large ones.", sentences)
     return Verdict("CALIBRATED", f"No bias found{whom}.", sentences)
 
 

@@ -13,7 +13,7 @@ from swapcal.properties import Mean
 from swapcal.simulate.adversaries import Arena, Far, groups, play, signed
 from swapcal.typing import Float64Array
 from swapcal_benchmarks.measurement import Measurement
-from swapcal_benchmarks.paper.cases import ALGORITHMS, PROPERTIES, PaperCase
+from swapcal_benchmarks.paper.cases import ALGORITHMS, PROPERTIES, PaperCase, functions_of
 from swapcal_benchmarks.paper.deviation import bins_of, explicit_bound
 from swapcal_benchmarks.paper.one_run import DELTA, powers_of
 from swapcal_benchmarks.paper.rates import ErrorCurve, rate_rows
@@ -62,7 +62,7 @@ class Duel:
             played, explicit = play(forecaster, adversary, self.n_rounds), None
         else:
             method = ALGORITHMS[self.algorithm](Mean(), _N_FUNCTIONS, self.n_rounds, 2.0, self.seed)
-            played = play(method, adversary, self.n_rounds)
+            played = play(method, adversary, self.n_rounds, functions_of(method))
             counts, deviations = bins_of(method, played.x, played.y, played.p)
             bounds = explicit_bound(method, counts, rho=1.0, lipschitz=True, delta=DELTA)
             explicit = float(np.max(deviations / bounds))

@@ -12,6 +12,7 @@ from swapcal_benchmarks.paper import (
     class_growth,
     examples,
     inequalities,
+    norm_balls,
     rates,
     regrets,
     slow_learners,
@@ -48,6 +49,8 @@ class ClaimJobs:
     duels: list[against_far.Duel]
     slow_games: list[slow_learners.SlowGame]
     slow_runs: list[slow_learners.SlowRun]
+    ball_games: list[norm_balls.BallGame]
+    ball_runs: list[norm_balls.BallRun]
 
     @property
     def groups(self) -> tuple[list[Any], ...]:
@@ -97,6 +100,8 @@ def plan(sizes: PaperSizes = DEFAULT) -> ClaimJobs:
         duels=against_far.duels(sizes.roots[2.0], sizes.n_seeds),
         slow_games=slow_learners.slow_games(sizes.looks, sizes.n_seeds),
         slow_runs=slow_learners.slow_runs(sizes.roots[2.0], sizes.n_seeds),
+        ball_games=norm_balls.ball_games(sizes.looks, sizes.n_seeds),
+        ball_runs=norm_balls.ball_runs(sizes.roots[2.0], sizes.n_seeds),
     )
 
 
@@ -107,7 +112,7 @@ def measure(
     planned = plan() if jobs is None else jobs
     everything: list[Job[Any]] = [job for group in planned.groups for job in group]
     results = iter(run_jobs(everything, workers=workers, done=done))
-    runs, narrow, watches, classes, densities, contests, sizes, duels, slow_games, slow_runs = (
+    runs, narrow, watches, classes, densities, contests, sizes, duels, slow_games, slow_runs, *balls = (
         [next(results) for _ in group] for group in planned.groups
     )
     found = rates.curves(planned.runs, runs)
@@ -125,5 +130,6 @@ def measure(
         *regrets.size_rows(planned.sizes, sizes),
         *against_far.duel_rows(planned.duels, duels),
         *slow_learners.slow_rows(planned.slow_games, slow_games, planned.slow_runs, slow_runs),
+        *norm_balls.ball_rows(planned.ball_games, balls[0], planned.ball_runs, balls[1]),
     ]
     return Report(tuple(rows), tuple(found))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from swapcal_benchmarks.classes import cost_table
 from swapcal_benchmarks.report import Table, document
 from swapcal_benchmarks.speed.sizes_of_state import FILE_EXTRA, FORMULAS
 from swapcal_benchmarks.speed.speed_tables import markdown, verdict_sentence
@@ -56,6 +57,9 @@ def page(rows: list[TargetRow], about: dict[str, Any]) -> str:
         "## Why the state is float64",
         _FLOAT32,
         markdown(rows, "float32"),
+        "## Classes of functions",
+        cost_table().markdown(),
+        "Printed by `swapcal bench classes`, too.",
         _NATIVE,
     )
 
@@ -134,17 +138,13 @@ _NATIVE = """\
 ## What is native
 
 Compiled are the loops that a profile named: `predict`, `update` and `run` for `Finite` with each potential (dense and
-sparse), `Linear`, and `Oracle` with both learners, for all properties; the learning hint `OnlineRegression`; the sums
-of `Audit`. Kernels hold no state of their own: they work in the NumPy arrays of the
-Python objects, so a forecaster can be saved, looked at and continued from either side.
+sparse), `Linear`, boxes, unions and products, for all properties; the learning hint `OnlineRegression`; the sums of
+`Audit`. Kernels hold no state of their own: they work in the NumPy arrays of the Python objects, so a forecaster can
+be saved, looked at and continued from either side.
 
 Parts of your own stay Python and work as before. Around a property or a learning hint of your own, the search and the
-books stay native; with a class, potential or learner of your own, rounds are played in Python.
-
-## Classes of functions
-
-What a round costs over groups, boxes, linear functions and joint forecasts is in [classes.md](classes.md), made by
-`swapcal bench classes`.
+books stay native; with a class or potential of your own, over an `Oracle`, and with a model as hint, rounds are played
+in Python.
 
 ## How the two stay one
 

@@ -247,7 +247,7 @@ def partial_audit(tables: Iterable[Any], empty: bytes, forecast: str, y: str, gr
         whole = table.filter(pc.and_(pc.is_valid(table[y]), pc.is_valid(table[forecast])))
         if whole.num_rows:
             rows = column.functions.rows(contexts(whole, groups) if groups else {}, whole.num_rows)
-            column.add(floats(whole, y), column.audit.rounded(floats(whole, forecast)), rows)
+            column.add(floats(whole, y), floats(whole, forecast), rows)
     return column.to_bytes()
 
 
