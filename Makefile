@@ -138,7 +138,7 @@ demo: install
 
 # The site, in build/site, without a network. The extra brings the generator and what plays the notebooks.
 docs: install
-	$(BIN)/python -c "import mkdocs, mkdocstrings, jupytext, nbconvert, ipykernel" 2>/dev/null || \
+	$(BIN)/python -c "import mkdocs, mkdocstrings, jupytext, nbconvert, ipykernel, mapie, mcgrad" 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python tools/build_site.py
 

@@ -214,7 +214,7 @@ struct Engine {
         if (settings.follows && within != label) beyond = label;
         books.see(settings.property, values.low, values.high, shares[1].losses.point(within), within);
         rungs(played, hinted, hint, based, base, [&](Share &share, double said, double from, double shown) {
-            share.learn(t, said, from, shown, label, lag);
+            share.learn(t, said, from, shown, label, lag, row);
         });
         if (played.shown == values.by_slot[played.slot]) return;
         double v = settings.property.identification(played.shown, within == label ? jittered(label, t) : label);

@@ -107,9 +107,11 @@ struct Parts {
         double low = number("domain_low"), part = property.kind == PropertyKind::Quantile ? 1.0 : 0.5;
         int64_t n = int64_t(nb::cast<AnyShape<double>>(arrays[(name + ".blocks").c_str()], false).shape(0));
         fits(0 < n && n <= Share::kMostBlocks, "there are so many blocks at most");
+        int64_t n_groups = setting(".tolerance") > 0.0 ? 1 + whole("n") : 0;
         return {{property, part}, low, number("domain_high") - low, setting(".caution"), setting(".budget"),
                 setting(".tolerance"), all(".totals", Share::kTotals), all(".blocks", n * Share::kColumns),
-                all(".bins", Share::kBins * Share::kBinColumns), all(".likely", Share::kGrid), n};
+                all(".bins", Share::kBins * Share::kBinColumns), all(".likely", Share::kGrid), n,
+                all(".groups", n_groups * Share::kGroupColumns), n_groups};
     }
 
     template <class E>

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "property.hpp"
+#include "row.hpp"
 
 namespace swapcal {
 
@@ -20,9 +21,10 @@ struct Losses {
 
 struct Share {
     enum Block {
-        kN, kKnownOf, kWorth, kWeight, kWorst, kShares, kShown, kPairs, kVs, kLags, kLagSquares, kVLags, kColumns
+        kN, kKnownOf, kWorth, kWeight, kMoves, kWorst, kShares, kShown, kPairs, kVs, kLags, kLagSquares, kVLags, kColumns
     };
-    enum Bin { kCount, kSum, kSquare, kSize, kBinColumns };
+    enum Bin { kCount, kDr, kDd, kD, kR, kRr, kBinColumns };
+    enum Group { kSizeOf, kBaseOf, kSaidOf, kBaseSquares, kCrossed, kSaidSquares, kGroupColumns };
     enum Total {
         kShare, kKnown, kSpent, kOut, kModel, kDistance, kSizes, kVariance, kSpan, kLast, kInside,
         // Occasions of outcomes: how many, rows and number of those of eight or more, their shift, and pairs.
@@ -39,7 +41,7 @@ struct Share {
         kTotals
     };
     static constexpr int64_t kBins = 72, kGrid = 9, kMostBlocks = 512;
-    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5, kFlattest = 0.25;
+    static constexpr double kWait = 32.0, kDriftSpan = 64.0, kPlausible = 2.5, kFew = 8.0, kPrior = 0.25, kOpen = 0.5, kFlattest = 0.25, kDrawn = 0.1, kErrors = 0.5;
     static constexpr int64_t kBlocks = 6;  // that count, before anything is shown
     static constexpr double kDrifts[3] = {0.0, 1e-4, 1e-2};
     static constexpr double kShared[kGrid] = {1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9};
@@ -49,6 +51,8 @@ struct Share {
     double caution, budget, tolerance;
     double *totals, *blocks, *bins, *likely;  // kTotals; n_blocks * kColumns; kBins * kBinColumns; kGrid
     int64_t n_blocks;
+    double *groups;  // n_groups * kGroupColumns, the first of them of all rounds; none without a tolerance
+    int64_t n_groups;
 
     // Worst plausible -d r, before the outcome.
     double worst(double base, double d) const {
@@ -100,6 +104,7 @@ struct Share {
         }
         b[kN] += 1.0;
         b[kWeight] += d * d;
+        b[kMoves] += d;
         b[kWorst] += worst(base, d);
         b[kShares] += k;
         b[kShown] += (k * d) * (k * d);
@@ -118,7 +123,7 @@ struct Share {
     }
 
     // The outcome of round t, `lag` forecasts later.
-    void learn(int64_t t, double said, double base, double shown, double y, int64_t lag) {
+    void learn(int64_t t, double said, double base, double shown, double y, int64_t lag, const Row &row) {
         const Property &p = losses.property;
         double z = losses.point(y), d = said - base, r = -losses.v(base, z), r_said = -losses.v(said, z);
         double loss = losses.loss(base, z), worth = d * r;
@@ -129,9 +134,11 @@ struct Share {
         totals[kDistance] += std::fabs(z - base);
         totals[kSizes] += std::fabs(r);
         lagged[kCount] += 1.0;
-        lagged[kSum] += worth;
-        lagged[kSquare] += worth * worth;
-        lagged[kSize] += d * d;
+        lagged[kDr] += worth;
+        lagged[kDd] += d * d;
+        lagged[kD] += d;
+        lagged[kR] += r;
+        lagged[kRr] += r * r;
         b[kKnownOf] += 1.0;
         b[kWorth] += worth;
         double far = std::log(1.0 + double(lag));
@@ -155,6 +162,9 @@ struct Share {
         totals[kSquareNow] += r * r;
         totals[kSaidNow] += r_said;
         totals[kLossNow] += losses.loss(said, z) - loss;
+        if (!(tolerance > 0.0)) return;
+        tell(0, 1.0, r, r_said);
+        row.each([&](int64_t k, int64_t at) { tell(1 + at, row.value[k], r, r_said); });
     }
 
     // Round t will have no outcome.
@@ -163,6 +173,7 @@ struct Share {
         if (b[kN] <= b[kKnownOf]) return;
         double worst_now = worst(base, d), k = d != 0.0 ? (shown - base) / d : 0.0;
         b[kN] -= 1.0;
+        b[kMoves] -= d;
         lower(b[kWeight], d * d);
         lower(b[kWorst], worst_now);
         lower(b[kShares], k);
@@ -170,6 +181,16 @@ struct Share {
     }
 
   private:
+    void tell(int64_t group, double f, double r, double s) {
+        double *g = groups + group * kGroupColumns, square = f * f;
+        g[kSizeOf] += square;
+        g[kBaseOf] += f * r;
+        g[kSaidOf] += f * s;
+        g[kBaseSquares] += square * (r * r);
+        g[kCrossed] += square * (r * s);
+        g[kSaidSquares] += square * (s * s);
+    }
+
     double *block_of(int64_t t) const {
         int64_t c = t / int64_t(totals[kSpan]);
         return blocks + (c < n_blocks ? c : n_blocks - 1) * kColumns;
@@ -257,7 +278,7 @@ struct Share {
             unknown += b[kN] - b[kKnownOf];
             all += b[kN];
         }
-        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(tails[0][kSize]), out = 0.0;
+        double never = all > 0.0 ? unknown / all : 0.0, bend = curve(tails[0][kDd]), out = 0.0;
         int64_t m = 0;
         double worths[kMostBlocks], rests[kMostBlocks];
         for (int64_t c = 0; c < block; ++c) {
@@ -265,10 +286,13 @@ struct Share {
             worths[c] = 0.0;
             if (b[kN] <= 0.0) continue;
             double open = b[kN] - b[kKnownOf], least = -b[kWorst] / b[kN], late = least;
-            if (tail[kCount] >= 30.0 && tail[kSize] > 0.0) {
-                double spread = tail[kSquare] - tail[kSum] * tail[kSum] / tail[kCount];
-                double error = std::sqrt(spread > 0.0 ? spread : 0.0) / tail[kSize];
-                late = (tail[kSum] / tail[kSize] - error) * b[kWeight] / b[kN];
+            if (tail[kCount] >= 30.0 && tail[kDd] > 0.0) {
+                double n = tail[kCount], d = tail[kD] / n, r = tail[kR] / n, dd = tail[kDd] / n, dr = tail[kDr] / n;
+                double spread = dd - d * d + kDrawn * dd, slope = (dr - d * r + kDrawn * dr) / spread, level = r - slope * d;
+                double rest = tail[kRr] / n - level * (2.0 * r - level) - slope * (2.0 * (dr - level * d) - slope * dd);
+                double moved = b[kMoves] / b[kN], weight = b[kWeight] / b[kN], beside = weight - moved * d;
+                double error = (rest > 0.0 ? rest : 0.0) / n * (moved * moved + beside * beside / spread);
+                late = level * moved + slope * weight - kErrors * std::sqrt(error);
             }
             double lost = b[kN] * never < open ? b[kN] * never : open;
             double outside = lost * least + (open - lost) * late;
@@ -340,17 +364,42 @@ struct Share {
     }
 
     double calibrated(double k, double variance, double rho, double few, double rounds) const {
-        if (totals[kKnown] < 0.8 * rounds) return k;
+        double known = totals[kKnown], n = totals[kOccasions], loss = totals[kLossSum], noise = totals[kLossSquare] - loss * loss / n;
+        if (known < 0.8 * rounds || loss - std::sqrt((noise > 0.0 ? noise : 0.0) * few) > tolerance * totals[kModel]) return k;
         double base = totals[kBias], said = totals[kSaidBias], side = base * said > 0.0 ? 1.0 : -1.0;
-        double gain = std::fabs(base) - std::fabs(said), n = totals[kOccasions];
+        double gain = std::fabs(base) - std::fabs(said);
         double vary = (totals[kBiasSquare] + totals[kSaidSquare] - 2.0 * side * totals[kCross] - gain * gain / n) * few;
-        double chance = variance * (totals[kKnown] + rho * few * totals[kRowPairs]);
+        double chance = variance * (known + rho * few * totals[kRowPairs]);
         chance = totals[kBiasSquare] > chance ? totals[kBiasSquare] : chance;
-        double loss = totals[kLossSum], noise = totals[kLossSquare] - loss * loss / n;
-        bool off = base * base > 9.0 * chance, repairs = gain > 0.0 && gain * gain > 9.0 * vary;
-        if (!off || !repairs || loss - std::sqrt((noise > 0.0 ? noise : 0.0) * few) > tolerance * totals[kModel]) return k;
-        double whole = side > 0.0 ? 1.0 : base / (base - said);
-        return k > whole ? k : whole;
+        if (base * base > 9.0 * chance && gain > 0.0 && gain * gain > 9.0 * vary) {
+            double whole = side > 0.0 ? 1.0 : base / (base - said);
+            return k > whole ? k : whole;
+        }
+        double apart = groups[kBaseSquares] + groups[kSaidSquares] - 2.0 * groups[kCrossed], moved = few;
+        if (apart > 0.0) {
+            double more = (totals[kBiasSquare] + totals[kSaidSquare] - 2.0 * totals[kCross]) / apart;
+            moved = (more > 1.0 ? more : 1.0) * few;
+        }
+        double usual = variance * known > groups[kBaseSquares] ? variance * known : groups[kBaseSquares];
+        return repairs(variance, chance / usual, moved) && k < 1.0 ? 1.0 : k;
+    }
+
+    bool repairs(double variance, double shared, double moved) const {
+        int64_t large = 0;
+        for (int64_t j = 1; j < n_groups; ++j) large += groups[j * kGroupColumns + kSizeOf] >= kWait;
+        double beyond = 9.0 + 2.0 * std::log(double(large > 1 ? large : 1));
+        bool repaired = false;
+        for (int64_t j = 1; j < n_groups; ++j) {
+            const double *g = groups + j * kGroupColumns;
+            if (!(g[kSizeOf] >= kWait)) continue;
+            double usual = variance * g[kSizeOf], base = g[kBaseOf], said = g[kSaidOf];
+            double chance = beyond * ((usual > g[kBaseSquares] ? usual : g[kBaseSquares]) * shared);
+            double side = base * said > 0.0 ? 1.0 : -1.0, gain = std::fabs(base) - std::fabs(said);
+            if (!(gain * gain > beyond * ((g[kBaseSquares] + g[kSaidSquares] - 2.0 * side * g[kCrossed]) * moved))) continue;
+            if (gain < 0.0 && said * said > chance) return false;
+            repaired = repaired || (gain > 0.0 && base * base > chance);
+        }
+        return repaired;
     }
 };
 

@@ -21,7 +21,7 @@ from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
-from swapcal.hypotheses.groups import Groups
+from swapcal.hypotheses.groups import for_whom
 from swapcal.properties import from_text
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.sparse import cases, how_many, weighted
@@ -147,11 +147,11 @@ class Forecaster(Stateful):
     protect : {"loss", "calibration", "nothing"}
         How much of the correction of a hint is shown. "loss": the share that the outcomes so far speak for
         (`engine/share.py` has the rule, and what it promises); learning goes on whatever is shown. "calibration": a
-        correction that surely repairs the mean of V, too. "nothing": always all of it.
+        correction that surely repairs the mean of V, over all rounds or in a group, too. "nothing": always all of it.
     budget : float, optional
         The share of the loss of the hints that corrections may cost; 0.002, or 0.01 to protect calibration.
     blocks : int
-        How many blocks of rounds the record of corrections keeps, 8 to 512; each takes 200 bytes.
+        How many blocks of rounds the record of corrections keeps, 8 to 512; each takes 208 bytes.
     identity : str, optional
         The name that its forecasts carry. None: a random one, with a random key. A name of your own gets a key that is
         a hash of the seed and the name, so that whoever has both, on another machine or in a replay, makes the same
@@ -179,7 +179,7 @@ class Forecaster(Stateful):
     def __init__(
         self,
         property: Elicitable | str,
-        hypotheses: Hypotheses | None = None,
+        hypotheses: Hypotheses | str | Sequence[Any] | None = None,
         *,
         groups: Any = None,
         horizon: int | None = None,
@@ -201,7 +201,7 @@ class Forecaster(Stateful):
             raise InvalidInput("say for whom: groups=['carrier', 'origin'], or a class such as sc.Finite(3); not both")
         rules = Rules(
             from_text(property, 0.0, 1.0) if isinstance(property, str) else property,
-            Groups(groups) if hypotheses is None else hypotheses,
+            for_whom(groups if hypotheses is None else hypotheses),
             hint,
             horizon=horizon,
             r=r,

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from swapcal.errors import StateFileError, SwapcalError
 from swapcal.typing import Float64Array, Spec
 
-VERSION = 2
+VERSION = 3
 _MAGIC = b"swpc"
 _FRAME = struct.Struct("<4sBBHI")
 _LENGTHS = struct.Struct("<IQ")

@@ -81,6 +81,63 @@ def test_pipelines_and_delayed_evaluation() -> None:
     assert evaluate.progressive_val_score(datasets.TrumpApproval(), regressor, metrics.MAE(), delay=3).get() < 2.0
 
 
+class Given:
+    """A model that is a column, and learns nothing."""
+
+    def predict_proba_one(self, x: Any) -> dict[bool, float]:
+        return {False: 1.0 - x["p"], True: x["p"]}
+
+    def predict_one(self, x: Any) -> float:
+        return float(x["p"])
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("late", [0, 200])
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "interval"])
+def test_late_outcomes_are_learned_with_what_was_forecast(kind: str, late: int) -> None:
+    """As by a forecaster with a learning hint that is told as late."""
+    rng, n = np.random.default_rng(1), 2000
+    cases: list[dict[str, Any]] = [
+        {"p": float(rng.uniform(0.2, 0.8)), "team": str(rng.choice(["red", "blue"]))} for _ in range(n)
+    ]
+    unit = np.array([x["p"] + (0.15 if x["team"] == "red" else -0.1) for x in cases])
+    y = rng.random(n) < unit if kind == "classifier" else unit + 0.1 * rng.normal(size=n)
+    target: Any = sc.Probability() if kind == "classifier" else sc.Mean(low=-1.0, high=2.0)
+    given: Any = Given()
+    make: dict[str, Any] = {
+        "classifier": lambda: MulticalibratedClassifier(given, groups=["team"]),
+        "regressor": lambda: MulticalibratedRegressor(given, target, groups=["team"]),
+        "interval": lambda: MulticalibratedInterval(given, groups=["team"]),
+    }
+    model = make[kind]()
+    if kind == "classifier":
+        model.learn_one(cases[0], True)
+    waiting = []
+    for t, x in enumerate(cases):
+        waiting.append(model.forecast_one(x) if late else None)
+        if t >= late:
+            model.learn_one(cases[t - late], y[t - late], forecast=waiting[t - late])
+    if kind == "interval":
+        assert model._interval.rounds.open == late
+        return
+    found = model._forecasters[True] if kind == "classifier" else model._forecaster
+    groups = sc.Groups(["team"], limit=1000)
+    settings: dict[str, Any] = {"seed": found.rules.seed, "hint": sc.OnlineRegression(), "outside": "clip"}
+    own = sc.Forecaster(target, groups.extended(0), **settings)
+    if kind == "classifier":
+        own.update(own.predict(groups.row(cases[0]), cases[0]["p"]), 1.0)
+    told = []
+    for t, x in enumerate(cases):
+        told.append(own.predict(groups.row(x), x["p"]))
+        if t >= late:
+            own.update(told[t - late], float(y[t - late]))
+    assert found.lateness() == own.lateness()
+    assert found.lateness().n_pending == late
+    assert found.lateness().mean_share > 0.4
+
+
 def test_classes_that_appear_late() -> None:
     model, rng = MulticalibratedClassifier(naive_bayes.GaussianNB(), seed=1), np.random.default_rng(0)
     assert model.predict_one({"a": 1.0}) is None

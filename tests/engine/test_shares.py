@@ -14,6 +14,7 @@ from swapcal import simulate
 from swapcal.engine import kernels
 from swapcal.engine import share as shares
 from swapcal.engine.share import Losses, Share
+from swapcal.protocols import Row
 from swapcal.simulate import streams
 
 PROPERTIES: dict[str, Any] = {
@@ -149,6 +150,29 @@ def test_calibration_is_repaired_where_that_is_beyond_chance() -> None:
         ends[tolerance] = found.now
     assert 0.0 < ends[0.0] < 0.6
     assert ends[0.5] > 0.95
+
+
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_the_bias_of_a_group_is_repaired_where_that_is_beyond_chance(spoiled: bool) -> None:
+    """All rounds together are right. Said repairs one group; all of it is shown, unless it spoils another one."""
+    rng, n = np.random.default_rng(2), 1000
+    group, sizes = rng.integers(4, size=n), np.array([1.0, 1.0, 2.0, 1.0])
+    model, own = np.full(n, 0.4), np.array([0.0, -0.02, 0.07, -0.05])[group]
+    y = np.clip(model + own + 0.1 * rng.normal(size=n), 0.0, 1.0).tolist()
+    moved = np.array([0.0, 0.05 if spoiled else -0.01, 0.05, -0.01])[group]
+    said = (model + moved + 0.1 * rng.normal(size=n)).tolist()
+    ends = {}
+    for tolerance in (0.0, 2.0):
+        found = Share(Losses(sc.Mean()), 0.0, 0.002, tolerance, 512, 4)
+        naive = NaiveShare(sc.Mean(), 0.0, 0.002, tolerance)
+        for t in range(n):
+            shown, size = found.show(t, said[t], model[t]), sizes[group[t]]
+            assert shown == pytest.approx(naive.show(t, said[t], float(model[t])), abs=1e-9)
+            found.learn(t, said[t], model[t], shown, y[t], 0, Row(group[[t]], np.array([size])))
+            naive.learn(t, y[t], 0, {int(group[t]): float(size)})
+        ends[tolerance] = found.now
+    assert ends[0.0] < 0.6
+    assert (ends[2.0] == 1.0) is not spoiled
 
 
 # The same wherever it runs

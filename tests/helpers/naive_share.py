@@ -47,6 +47,7 @@ class Known:
     said_over: float
     shown_over: float
     variance: float
+    functions: dict[int, float]
 
     @property
     def worth(self) -> float:
@@ -61,6 +62,7 @@ class Block:
     known: float
     worth: float
     weight: float
+    moves: float
     worst: float
     shares: float
     shown: float
@@ -193,7 +195,7 @@ class NaiveShare:
         self.since_arrival.append(each)
         return each.shown
 
-    def learn(self, t: int, y: float, lag: int) -> None:
+    def learn(self, t: int, y: float, lag: int, functions: dict[int, float] | None = None) -> None:
         if not self.told:
             self.occasions.append([])
         self.told = True
@@ -213,6 +215,7 @@ class NaiveShare:
                 self.over(said, base, y),
                 self.over(shown, base, y),
                 r * r if self.numbers else q * (1.0 - q),
+                functions or {},
             )
         )
 
@@ -250,6 +253,7 @@ class NaiveShare:
                     len(known),
                     total([each.worth for each in known]),
                     total([each.d**2 for each in kept]),
+                    total([each.d for each in kept]),
                     max(worst, 0.0),
                     total([each.k for each in kept]),
                     total([(each.k * each.d) ** 2 for each in kept]),
@@ -270,11 +274,17 @@ class NaiveShare:
         """What those that are pending are worth."""
         least = -b.worst / b.n
         longer = [each for each in self.known if each.bin >= bin_of(age)]
-        size, late = total([each.round.d**2 for each in longer]), least
-        if len(longer) >= 30 and size > 0.0:
-            worths = [each.worth for each in longer]
-            spread = total([w * w for w in worths]) - total(worths) ** 2 / len(worths)
-            late = (total(worths) / size - math.sqrt(max(spread, 0.0)) / size) * b.weight / b.n
+        late, ds, rs = least, np.array([each.round.d for each in longer]), np.array([each.r for each in longer])
+        if len(longer) >= 30 and np.any(ds != 0.0):
+            # A line through the late ones, drawn to the one that goes through 0.
+            size = np.mean(ds * ds)
+            spread = np.var(ds) + 0.1 * size
+            slope = (np.mean((ds - ds.mean()) * (rs - rs.mean())) + 0.1 * np.mean(ds * rs)) / spread
+            level = rs.mean() - slope * ds.mean()
+            noise = np.mean((rs - level - slope * ds) ** 2) / len(rs)
+            moved, weight = b.moves / b.n, b.weight / b.n
+            error = noise * (moved**2 + (weight - moved * ds.mean()) ** 2 / spread)
+            late = level * moved + slope * weight - 0.5 * math.sqrt(error)
         lost = min(b.n * never, b.out)
         return lost * least + (b.out - lost) * late
 
@@ -347,14 +357,31 @@ class NaiveShare:
         chance = max(variance * (len(known) + rho * few * pairs), total([b * b for b in base]))
         spread = math.sqrt(few * max(total([x * x for x in losses]) - total(losses) ** 2 / n, 0.0))
         model = total([each.loss for each in known])
-        if (
-            total(base) ** 2 > 9.0 * chance
-            and gain > 0.0
-            and gain**2 > 9.0 * vary
-            and total(losses) - spread <= self.tolerance * model
-        ):
+        if total(losses) - spread > self.tolerance * model:
+            return k
+        if total(base) ** 2 > 9.0 * chance and gain > 0.0 and gain**2 > 9.0 * vary:
             return max(k, 1.0 if side > 0.0 else total(base) / (total(base) - total(said)))
-        return k
+        usual = max(variance * len(known), total([each.r**2 for each in known]))
+        apart = total([(each.r - each.r_said) ** 2 for each in known])
+        together = total([(b - s) ** 2 for b, s in zip(base, said, strict=True)])
+        moved = few * (max(together / apart, 1.0) if apart > 0.0 else 1.0)
+        return max(k, 1.0) if self.repairs(variance, chance / usual, moved) else k
+
+    def repairs(self, variance: float, shared: float, moved: float) -> bool:
+        """Whether a group is off beyond chance and surely less so with what was said, and none surely more."""
+        names = sorted({name for each in self.known for name in each.functions})
+        groups = [[(each.functions[name], each) for each in self.known if name in each.functions] for name in names]
+        groups = [rows for rows in groups if total([f * f for f, _ in rows]) >= 32.0]
+        beyond, found = 9.0 + 2.0 * math.log(max(len(groups), 1)), []
+        for rows in groups:
+            base, said = total([f * each.r for f, each in rows]), total([f * each.r_said for f, each in rows])
+            size, squares = total([f * f for f, _ in rows]), total([(f * each.r) ** 2 for f, each in rows])
+            chance = beyond * shared * max(variance * size, squares)
+            side = 1.0 if base * said > 0.0 else -1.0
+            vary = moved * total([(f * (each.r - side * each.r_said)) ** 2 for f, each in rows])
+            if (abs(base) - abs(said)) ** 2 > beyond * vary:
+                found.append((abs(said) > abs(base) and said**2 > chance, abs(base) > abs(said) and base**2 > chance))
+        return any(good for _, good in found) and not any(bad for bad, _ in found)
 
 
 def level(observations: list[tuple[float, float]], noise: float, length: float, ahead: int) -> tuple[float, float]:

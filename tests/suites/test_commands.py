@@ -414,8 +414,6 @@ def test_every_conflict_is_said_and_names_real_options() -> None:
         "horizon": 9,
         "id": "i",
         "later": True,
-        "protect": "nothing",
-        "budget": 0.1,
         "against": ("refit",),
         "learner": GradientDescent(2),
         "weight": "w",

@@ -192,7 +192,7 @@ def test_what_is_no_saved_state_is_refused_with_a_sentence(tmp_path: Path) -> No
         sc.Forecaster.load(path)
     data[4] = 1
     for stored, sentence in (
-        (bytes(data), "saved in format 1, and this version of swapcal reads format 2"),
+        (bytes(data), "saved in format 1, and this version of swapcal reads format 3"),
         (b"y,p\n0,0.5\n", "not a saved state of swapcal"),
         (b"", "not a saved state of swapcal"),
         ([1], "a saved state is bytes; got list"),

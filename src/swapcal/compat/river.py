@@ -2,7 +2,8 @@
 
 `predict_one` is pure, as river asks, and gives the mean of the two values that a forecast would be drawn from;
 `learn_one` plays the round. What that keeps is in docs/deterministic.md: calibration for every group, smooth in the
-forecast, against any adversary.
+forecast, against any adversary. Where an outcome comes late, `forecast_one` plays the round when the forecast is
+needed, and `learn_one(x, y, forecast=...)` learns of it: so corrections are judged on what was known then.
 """
 
 import math
@@ -17,7 +18,9 @@ from swapcal.classes import shared_out
 from swapcal.deterministic import expected
 from swapcal.engine.kernels import seed_for
 from swapcal.errors import InvalidInput
+from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Groups
 from swapcal.intervals import Interval
 from swapcal.properties import Expectile, Mean, Probability, Quantile
@@ -48,6 +51,10 @@ class AroundModel(base.Wrapper[Any]):
         if self.groups is None:
             return [1.0]
         return self._hypotheses.row(x) if learn else self._hypotheses.peek(x)
+
+    def forecast_one(self, x: dict[Any, Any]) -> Any:
+        """Open the round of a case whose outcome comes after other forecasts: `learn_one` takes what this returns."""
+        raise NotImplementedError
 
     def predict_many(self, X: Any, **kwargs: Any) -> Any:
         """Forecasts of many rows of a pandas frame; changes nothing."""
@@ -137,20 +144,37 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
             return {False: 1.0 - p[True], True: p[True]}
         return dict(zip(p, shared_out(list(p.values())).tolist(), strict=True))
 
-    def learn_one(self, x: dict[Any, Any], y: Any, **kwargs: Any) -> None:
-        """Forecast, learn the class, and let the model learn it."""
+    def forecast_one(self, x: dict[Any, Any]) -> dict[Any, Forecast]:
+        """A forecast for each class seen so far; the numbers to act on are those of `predict_proba_one`.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+
+        Returns
+        -------
+        dict
+            For `learn_one(x, y, forecast=...)` when the class is known.
+        """
+        own, context = self.model.predict_proba_one(x), self._context(x, learn=True)
+        return {k: f.predict(context, hint=number_or_none(own.get(k))) for k, f in self._forecasters.items()}
+
+    def learn_one(self, x: dict[Any, Any], y: Any, forecast: Any = None, **kwargs: Any) -> None:
+        """Learn the class of a case, which is forecast now where it has no `forecast`, and let the model learn it."""
         label = bool(y) if isinstance(y, (bool, np.bool_)) else y
-        own = self.model.predict_proba_one(x)
         truth = isinstance(label, bool) and all(isinstance(each, bool) for each in self._seen)
         if label not in self._seen:
             self._seen.append(label)
         for each in [True] if truth else self._seen:
             if each not in self._forecasters:
                 seed = seed_for(self.seed, len(self._forecasters))
-                self._forecasters[each] = Forecaster(Probability(), self._functions, seed=seed, outside="clip")
-        context = self._context(x, learn=True)
-        for each, forecaster in self._forecasters.items():
-            forecaster.update(forecaster.predict(context, hint=number_or_none(own.get(each))), float(label == each))
+                self._forecasters[each] = Forecaster(
+                    Probability(), self._functions, seed=seed, hint=OnlineRegression(), outside="clip"
+                )
+        # Classes that came up after the forecast have none.
+        for each, part in (self.forecast_one(x) if forecast is None else forecast).items():
+            self._forecasters[each].update(part, float(label == each))
         self.model.learn_one(x, y, **kwargs)
 
     def predict_proba_many(self, X: Any, **kwargs: Any) -> Any:
@@ -205,7 +229,8 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         self._forecaster = None if property is None else self._make(property, "clip")
 
     def _make(self, property: Elicitable, outside: str) -> Forecaster:
-        return Forecaster(property, self._functions, seed=seed_for(self.seed, "regressor"), outside=outside)
+        seed = seed_for(self.seed, "regressor")
+        return Forecaster(property, self._functions, seed=seed, hint=OnlineRegression(), outside=outside)
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> float:
         """The calibrated forecast; changes nothing."""
@@ -214,9 +239,15 @@ class MulticalibratedRegressor(AroundRiverRegressor):
             return float(own)
         return expected(self._forecaster, self._context(x, learn=False), number_or_none(own))
 
-    def learn_one(self, x: dict[Any, Any], y: float, **kwargs: Any) -> None:
-        """Forecast, learn the outcome, and let the model learn it."""
-        own = number_or_none(self.model.predict_one(x))
+    def forecast_one(self, x: dict[Any, Any]) -> Forecast | None:
+        """A forecast for `learn_one(x, y, forecast=...)`; None while outcomes have not settled the range."""
+        if self._forecaster is None:
+            return None
+        return self._forecaster.predict(self._context(x, learn=True), hint=number_or_none(self.model.predict_one(x)))
+
+    def learn_one(self, x: dict[Any, Any], y: float, forecast: Any = None, **kwargs: Any) -> None:
+        """Learn the outcome of a case, which is forecast now where it has no `forecast`, and let the model learn it."""
+        forecast = self.forecast_one(x) if forecast is None else forecast
         if self._forecaster is None:
             self._first.append(float(y))
             if len(self._first) == _WARM:
@@ -224,7 +255,6 @@ class MulticalibratedRegressor(AroundRiverRegressor):
                 margin = (high - low) or max(abs(high), 1.0)
                 self._forecaster = self._make(Mean(low=low - margin, high=high + margin), "follow")
         else:
-            forecast = self._forecaster.predict(self._context(x, learn=True), hint=own)
             self._forecaster.update(forecast, float(y))
         self.model.learn_one(x, y, **kwargs)
 
@@ -278,10 +308,13 @@ class MulticalibratedInterval(AroundRiverRegressor):
         lower, upper = self._interval.expected(self._context(x, learn=False), number_or_none(own)).tolist()
         return conf.Interval(lower=lower, upper=upper)
 
-    def learn_one(self, x: dict[Any, Any], y: float, **kwargs: Any) -> None:
-        """Forecast, learn the outcome, and let the model learn it."""
-        own = number_or_none(self.model.predict_one(x))
-        self._interval.update(self._interval.predict(self._context(x, learn=True), own), float(y))
+    def forecast_one(self, x: dict[Any, Any]) -> Any:
+        """An interval for `learn_one(x, y, forecast=...)`."""
+        return self._interval.predict(self._context(x, learn=True), number_or_none(self.model.predict_one(x)))
+
+    def learn_one(self, x: dict[Any, Any], y: float, forecast: Any = None, **kwargs: Any) -> None:
+        """Learn the outcome of a case, which is forecast now where it has no `forecast`, and let the model learn it."""
+        self._interval.update(self.forecast_one(x) if forecast is None else forecast, float(y))
         self.model.learn_one(x, y, **kwargs)
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from swapcal import inputs, sparse
+from swapcal.engine.lateness import Lateness, lateness_together
 from swapcal.engine.pending import Asked, HeldForecast, HeldForecasts, OpenRounds
 from swapcal.engine.schedule import Schedule, blanks, delay_rule, planned, play_each
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
@@ -104,6 +105,10 @@ class Composite(Stateful, ABC, Generic[F]):
         """An outcome that is allowed."""
 
     @abstractmethod
+    def forecasters_by_name(self) -> Mapping[str, Any]:
+        """The forecasters of which all outcomes are told, by what people call them."""
+
+    @abstractmethod
     def _learn(self, forecast: F, y: float) -> None:
         """Let the forecasters learn an outcome that is allowed."""
 
@@ -115,6 +120,16 @@ class Composite(Stateful, ABC, Generic[F]):
     def n_pending(self) -> int:
         """Forecasts that wait for their outcome."""
         return self.rounds.open
+
+    def lateness(self) -> Lateness:
+        """How late outcomes come, and how much of the corrections is shown; see `Forecaster.lateness`.
+
+        Returns
+        -------
+        Lateness
+            Means over the forecasters, and sentences about all of them.
+        """
+        return lateness_together({name: each.lateness() for name, each in self.forecasters_by_name().items()})
 
     def update(self, forecast: F, y: float) -> None:
         """Learn the outcome `y` of a forecast: in any order, once each.

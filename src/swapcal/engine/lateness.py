@@ -1,7 +1,9 @@
 """What a forecaster can tell about its corrections and about late outcomes: a look at its books, for people."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from swapcal.engine import share as shares
 from swapcal.engine.share import Share
@@ -84,8 +86,40 @@ def lateness_report(rules: Rules, state: State) -> Lateness:
         sentences.append(dependent_delays(log_e, slope, _scale(rules)))
     if ledger.n_expired:
         sentences.append(expired(ledger.n_expired))
-    object.__setattr__(report, "sentences", tuple(sentences))
-    return report
+    return replace(report, sentences=tuple(sentences))
+
+
+# Of several forecasters so many are named; of their numbers some are means, and others the largest.
+N_NAMED = 6
+_MEANS = ("mean_delay", "share", "mean_share", "engine_share", "gained")
+_MOST = ("n_late", "n_pending", "n_expired", "log_e")
+
+
+def lateness_together(parts: Mapping[str, Lateness]) -> Lateness:
+    """Of forecasters by name that forecast the same rounds: means of what they tell, and sentences about all.
+
+    Examples
+    --------
+    >>> one = Lateness(3, 1, 0, 2.0, 0.4, 0.2, 0.4, 512, 0.05, 0.0, ("Corrections are shown since row 513.",))
+    >>> print(lateness_together({"lower end": one, "upper end": replace(one, share=0.9)}).sentences[0])
+    Corrections are shown since row 513: a share of 0.40 (lower end) and 0.90 (upper end) now, 0.20 on average; what was
+    shown has gained 5 % of the model's loss.
+    """
+    each = tuple(parts.values())
+    means: dict[str, Any] = {name: math.fsum(getattr(one, name) for one in each) / len(each) for name in _MEANS}
+    most: dict[str, Any] = {name: max(getattr(one, name) for one in each) for name in _MOST}
+    told = [one.sentences[0] for one in each if one.since is not None and one.sentences]
+    since = min((one.since for one in each if one.since is not None and one.share > 0.0), default=each[0].since)
+    if len(told) > 1 and means["share"] > 0.0:
+        named = [f"{one.share:.2f} ({name})" for name, one in list(parts.items())[:N_NAMED]]
+        named[-1:] = [f"{len(parts) - N_NAMED + 1} more"] if len(parts) > N_NAMED else named[-1:]
+        told = [
+            f"Corrections are shown since row {count((since or 0) + 1)}: a share of {', '.join(named[:-1])} and "
+            f"{named[-1]} now, {means['mean_share']:.2f} on average; {_gain(means['gained'])} of the model's loss."
+        ]
+    last = max(each, key=lambda one: one.log_e)
+    warned = last.sentences[last.since is not None :]
+    return Lateness(**most, **means, since=since, sentences=(*told[:1], *warned))
 
 
 def shown(report: Lateness, rung: Share) -> str:
@@ -97,8 +131,7 @@ def shown(report: Lateness, rung: Share) -> str:
             f"{'is' if known == 1 else 'are'} known."
         )
     since = f"since row {count((report.since or 0) + 1)}"
-    gain = f"what was shown has {'gained' if report.gained >= 0.0 else 'lost'} {100.0 * abs(report.gained):.2g} %"
-    on = f"{gain} of the model's loss on the {counted(known, 'outcome')} known so far"
+    on = f"{_gain(report.gained)} of the model's loss on the {counted(known, 'outcome')} known so far"
     if report.share > 0.0:
         return (
             f"Corrections are shown {since}: a share of {report.share:.2f} now, {report.mean_share:.2f} on average; "
@@ -118,6 +151,10 @@ def shown(report: Lateness, rung: Share) -> str:
             f"beyond the {100.0 * max(rung.budget, rung.tolerance):.2g} % that may be spent."
         )
     return f"The model's own numbers are shown {since}: no correction has been found that gains; {on}."
+
+
+def _gain(gained: float) -> str:
+    return f"what was shown has {'gained' if gained >= 0.0 else 'lost'} {100.0 * abs(gained):.2g} %"
 
 
 def dependent_delays(log_e: float, slope: float, scale: float | None) -> str:

@@ -105,7 +105,9 @@ class NativeEngine:
         }
         arrays |= {f"evidence.{name}": array for name, array in state.evidence.arrays().items()}
         for k, share in enumerate(state.shares):
-            arrays |= {f"share{k}.{name}": getattr(share, name) for name in ("totals", "blocks", "bins", "likely")}
+            arrays |= {
+                f"share{k}.{name}": getattr(share, name) for name in ("totals", "blocks", "bins", "likely", "groups")
+            }
             settings |= {f"share{k}.{name}": getattr(share, name) for name in ("caution", "budget", "tolerance")}
         for name, part, key in _ARRAYS:
             arrays[name] = getattr(getattr(state, part), key)

@@ -444,7 +444,7 @@ class Round:
         with self._undone():
             state.ledger.see(losses.property, losses.point(inside), inside)
             for share, said, base, shown in self._rungs(case, played):
-                share.learn(t, said, base, shown, label, lag)
+                share.learn(t, said, base, shown, label, lag, self.rules.columns(case.row))
             if state.hint is not None:
                 state.hint.update(self._seen(case.row), case.features, case.base, inside, case.hint, case.scores)
             middle = self.engine.learn(case, played, errors._replace(cell=cell, shown=v) if moved else errors, t)

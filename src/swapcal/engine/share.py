@@ -16,11 +16,12 @@ Write d = said - base, r = -V(base, y): the derivative of the loss where k = 0 i
 with c the slope of V: mean |r| / mean |y - base| (1 for a mean), or the secant of V between base and what was said,
 weighed by d^2, where that is flatter, to a quarter. Rounds are kept in blocks of 64 in a row, at most `n_blocks` of
 them (then neighbors are added up), and count up to the last of which half the outcomes are known. Each block has the
-sum of d r over its known outcomes, and what those that are pending are worth: as much as known outcomes were that took
-longer than theirs have, less a standard error, or the worst that is plausible where fewer than 30 are known; and the
-worst for as many as never come. The slope is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by
-likelihood; its noise is that between blocks, at least that between groups of neighbors, at least what rows of one
-occasion share.
+sum of d r over its known outcomes, and what those that are pending are worth: by the r of known outcomes that took
+longer than theirs have, as a linear function of d, less half a standard error, or the worst that is plausible where
+fewer than 30 are known; and the worst for as many as never come. (Where delays depend on outcomes, late ones have an r
+of their own whatever d is; a slope without a level would forget that as d shrinks.) The slope of outcomes on
+corrections is a local level with a drift of 0, 1e-4 or 1e-2 in 64 rounds, weighed by likelihood; its noise is that
+between blocks, at least that between groups of neighbors, at least what rows of one occasion share.
 
 An *occasion* is all outcomes that are told between two forecasts. Eight or more at once may share a shock. How much
 they share is judged as if the base were right: nine weeks in a row without a hit are impossible for independent rows
@@ -52,7 +53,7 @@ import numpy as np
 from swapcal import inputs
 from swapcal.properties.custom import examined
 from swapcal.properties.mean import power
-from swapcal.protocols import Elicitable
+from swapcal.protocols import Elicitable, Row
 from swapcal.typing import Float64Array
 
 Numbers = TypeVar("Numbers", float, Float64Array)
@@ -65,6 +66,9 @@ WAIT, SPAN_AT_FIRST, PLAUSIBLE, FEW, PRIOR = 32.0, 64.0, 2.5, 8.0, 0.25
 BLOCKS, OPEN, DRIFT_SPAN = 6, 0.5, 64.0
 # How much flatter V may be between base and what was said than at the base.
 FLATTEST = 0.25
+# By how much the slope of late r on d is drawn to what it is through 0: so many times the mean of d^2 are added to it.
+# How many standard errors are taken off what that says.
+DRAWN, ERRORS = 0.1, 0.5
 DRIFTS = (0.0, 1e-4, 1e-2)
 SHARED = (1e-5, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
 # Bins of lags, three for each doubling.
@@ -74,10 +78,15 @@ MOST_BLOCKS = 512
 # Posterior deviations that are taken off where the engine corrects what a hint has learned.
 BEHIND_A_HINT = 1.0
 
-# Of a block: rounds, known outcomes, sums of d r and d^2, of the worst plausible -d r, of k and (k d)^2, pairs within
-# occasions of forecasts; and of known outcomes the sums of V at the base, of the log of 1 + lag, its square, and both.
-N, KNOWN_OF, WORTH, WEIGHT, WORST, SHARES, SHOWN, PAIRS, VS, LAGS, LAG_SQUARES, V_LAGS = range(12)
-COUNT, SUM, SQUARE, SIZE = range(4)
+# Of a block: rounds, known outcomes, sums of d r, d^2 and d, of the worst plausible -d r, of k and (k d)^2, pairs
+# within occasions of forecasts; and of known outcomes the sums of V at the base, of the log of 1 + lag, its square,
+# and both.
+N, KNOWN_OF, WORTH, WEIGHT, MOVES, WORST, SHARES, SHOWN, PAIRS, VS, LAGS, LAG_SQUARES, V_LAGS = range(13)
+# Of a bin of lags: known outcomes, and their sums of d r, d^2, d, r and r^2.
+COUNT, DR, DD, D, R, RR = range(6)
+# Of a function f of the class, with a tolerance: sums of f^2, f r, f s, f^2 r^2, f^2 r s and f^2 s^2, with s = -V at
+# what was said. The first line is that of all rounds.
+SIZE_OF, BASE_OF, SAID_OF, BASE_SQUARES, CROSSED, SAID_SQUARES = range(6)
 (
     SHARE,
     KNOWN,
@@ -204,31 +213,37 @@ class Share:
     budget : float
         The share of the base's loss that may be spent.
     tolerance : float
-        Above 0: a correction that surely repairs the mean of V is shown where it is not shown to lose more than
-        this share of the base's loss, which may then be spent.
+        Above 0: a correction that surely repairs the mean of V, over all rounds or in a group, is shown where it is not
+        shown to lose more than this share of the base's loss, which may then be spent.
     n_blocks : int
         Blocks that are kept, at most.
+    n_groups : int
+        Functions of the class.
     """
 
-    __slots__ = ("bins", "blocks", "budget", "caution", "likely", "losses", "tolerance", "totals")
+    __slots__ = ("bins", "blocks", "budget", "caution", "groups", "likely", "losses", "tolerance", "totals")
 
-    def __init__(self, losses: Losses, caution: float, budget: float, tolerance: float, n_blocks: int) -> None:
+    def __init__(
+        self, losses: Losses, caution: float, budget: float, tolerance: float, n_blocks: int, n_groups: int = 0
+    ) -> None:
         self.losses, self.caution, self.budget, self.tolerance = losses, caution, budget, tolerance
         self.totals = np.zeros(N_TOTALS)
         self.totals[SPAN] = SPAN_AT_FIRST
         self.blocks = np.zeros((n_blocks, V_LAGS + 1))
-        self.bins = np.zeros((N_BINS, 4))
+        self.bins = np.zeros((N_BINS, RR + 1))
         self.likely = np.zeros(len(SHARED))
+        self.groups = np.zeros((n_groups + 1 if tolerance > 0.0 else 0, SAID_SQUARES + 1))
 
     def arrays(self) -> dict[str, Float64Array]:
         """The whole state."""
         blocks = self.blocks[: self.n_blocks]
-        return {"totals": self.totals, "blocks": blocks, "bins": self.bins, "likely": self.likely}
+        parts = {"totals": self.totals, "blocks": blocks, "bins": self.bins, "likely": self.likely}
+        return {**parts, "groups": self.groups}
 
     def restore(self, arrays: dict[str, Float64Array]) -> None:
         """Continue from what `arrays` held."""
         self.totals[:], self.bins[:], self.likely[:] = arrays["totals"], arrays["bins"], arrays["likely"]
-        self.blocks[: len(arrays["blocks"])] = arrays["blocks"]
+        self.blocks[: len(arrays["blocks"])], self.groups[:] = arrays["blocks"], arrays["groups"]
 
     def rescale(self, losses: Losses, v: float) -> None:
         """Count in units in which V is `v` times what it was."""
@@ -236,7 +251,8 @@ class Share:
         self.totals[_IN_V] *= v
         self.totals[_IN_SQUARES] *= v * v
         self.blocks[:, [WORTH, WORST, VS, V_LAGS]] *= v
-        self.bins *= (1.0, v, v * v, 1.0)
+        self.bins *= (1.0, v, 1.0, 1.0, v, v * v)
+        self.groups *= (1.0, v, v, v * v, v * v, v * v)
 
     @property
     def n_blocks(self) -> int:
@@ -289,6 +305,7 @@ class Share:
             totals[ON], totals[SINCE] = float(k > 0.0), float(t)
         block[N] += 1.0
         block[WEIGHT] += d * d
+        block[MOVES] += d
         block[WORST] += worst
         block[SHARES] += k
         block[SHOWN] += (k * d) * (k * d)
@@ -316,8 +333,8 @@ class Share:
         """Whether a base, or each of an array, lies in the range; beyond it the engine has nothing to say."""
         return (self.losses.low <= base) & (base <= self.losses.low + self.losses.width)
 
-    def learn(self, t: int, said: float, base: float, shown: float, y: float, lag: int) -> None:
-        """The outcome of round `t`, after `lag` later forecasts."""
+    def learn(self, t: int, said: float, base: float, shown: float, y: float, lag: int, row: Row | None = None) -> None:
+        """The outcome of round `t`, after `lag` later forecasts; `row` are the functions of its context."""
         losses, totals = self.losses, self.totals
         v, v_said, loss = losses.v(base, y), losses.v(said, y), losses.loss(base, y)
         spent = losses.over(shown, base, y) if shown != base else 0.0
@@ -334,7 +351,7 @@ class Share:
         totals[SPENT] += spent
         totals[LAG] += lag
         totals[TURN] += d * (r + v_said)
-        self.bins[_bin(float(lag))] += (1.0, worth, worth * worth, d * d)
+        self.bins[_bin(float(lag))] += (1.0, worth, d * d, d, r, r * r)
         block[KNOWN_OF] += 1.0
         block[WORTH] += worth
         block[VS:] += (v, far, far * far, v * far)
@@ -347,6 +364,12 @@ class Share:
             totals[OCCASIONS] += 1.0
         totals[ARRIVED] = 1.0
         totals[ROWS : LOSS_NOW + 1] += (1.0, hit, q, r, r * r, -v_said, over)
+        if self.tolerance > 0.0:
+            s = -v_said
+            self.groups[0] += (1.0, r, s, r * r, r * s, s * s)
+            for j, f in () if row is None else zip(row.indices.tolist(), row.values.tolist(), strict=True):
+                square = f * f
+                self.groups[1 + j] += (square, f * r, f * s, square * (r * r), square * (r * s), square * (s * s))
 
     def drop(self, t: int, said: float, base: float, shown: float) -> None:
         """Round `t` has no outcome and will have none."""
@@ -356,6 +379,7 @@ class Share:
         share, size = (shown - base) / d if d != 0.0 else 0.0, (shown - base) * (shown - base)
         worst = self._worst(base, d)
         block[N] -= 1.0
+        block[MOVES] -= d
         for column, by in ((WEIGHT, d * d), (WORST, worst), (SHARES, share), (SHOWN, size)):
             block[column] = block[column] - by if block[column] > by else 0.0
 
@@ -403,7 +427,8 @@ class Share:
     def _look(self, block: int) -> None:
         """At the beginning of a block: the share, and what those that are pending may cost."""
         totals, known, span = self.totals, float(self.totals[KNOWN]), float(self.totals[SPAN])
-        tails, longest = [(0.0, 0.0, 0.0, 0.0)] * (N_BINS + 1), 0.0
+        tails: list[tuple[float, ...]]
+        tails, longest = [(0.0,) * (RR + 1)] * (N_BINS + 1), 0.0
         for b in range(N_BINS - 1, -1, -1):
             tails[b] = tuple(x + y for x, y in zip(tails[b + 1], self.bins[b].tolist(), strict=True))
             if longest == 0.0 and tails[b][COUNT] >= 0.1 * known:
@@ -417,7 +442,7 @@ class Share:
             everything += row[N]
         never = unknown / everything if everything > 0.0 else 0.0
         tangent = float(totals[SIZES]) / float(totals[DISTANCE]) if totals[DISTANCE] > 0.0 else 1.0
-        size = tails[0][SIZE]
+        size = tails[0][DD]
         bend = min(max(float(totals[TURN]) / size if size > 0.0 else tangent, FLATTEST * tangent), tangent)
         worths, out, m = [0.0] * block, 0.0, 0
         for c, row in enumerate(rows):
@@ -464,17 +489,36 @@ class Share:
         totals = self.totals
         base, said, base_square, cross, said_square, loss, loss_square, pairs = totals[BIAS : ROW_PAIRS + 1].tolist()
         known, n = float(totals[KNOWN]), float(totals[OCCASIONS])
-        if known < 0.8 * rounds:
+        spread = math.sqrt(max(loss_square - loss * loss / n, 0.0) * few)
+        if known < 0.8 * rounds or loss - spread > self.tolerance * float(totals[MODEL]):
             return k
         side, gain = 1.0 if base * said > 0.0 else -1.0, abs(base) - abs(said)
         vary = (base_square + said_square - 2.0 * side * cross - gain * gain / n) * few
         chance = max(variance * (known + rho * few * pairs), base_square)
-        if not base * base > 9.0 * chance or not (gain > 0.0 and gain * gain > 9.0 * vary):
-            return k
-        spread = math.sqrt(max(loss_square - loss * loss / n, 0.0) * few)
-        if loss - spread > self.tolerance * float(totals[MODEL]):
-            return k
-        return max(k, 1.0 if side > 0.0 else base / (base - said))
+        if base * base > 9.0 * chance and gain > 0.0 and gain * gain > 9.0 * vary:
+            return max(k, 1.0 if side > 0.0 else base / (base - said))
+        _, _, _, rr, rs, ss = self.groups[0].tolist()
+        apart = rr + ss - 2.0 * rs
+        moved = max((base_square + said_square - 2.0 * cross) / apart, 1.0) * few if apart > 0.0 else few
+        return max(k, 1.0) if self._repairs(variance, chance / max(variance * known, rr), moved) else k
+
+    def _repairs(self, variance: float, shared: float, moved: float) -> bool:
+        """Whether `said` surely repairs the mean of V in a group, and surely spoils it in none.
+
+        variance: of V in a round. shared, moved: how much more the sums of V, and of its changes, vary as rounds of an
+        occasion share something.
+        """
+        groups = [each for each in self.groups[1:].tolist() if each[SIZE_OF] >= WAIT]
+        beyond, repaired = 9.0 + 2.0 * math.log(max(len(groups), 1)), False
+        for size, base, said, base_squares, crossed, said_squares in groups:
+            chance = beyond * (max(variance * size, base_squares) * shared)
+            side, gain = 1.0 if base * said > 0.0 else -1.0, abs(base) - abs(said)
+            if not gain * gain > beyond * ((base_squares + said_squares - 2.0 * side * crossed) * moved):
+                continue
+            if gain < 0.0 and said * said > chance:
+                return False
+            repaired = repaired or (gain > 0.0 and base * base > chance)
+        return repaired
 
 
 def corrected(k: float, said: Numbers, base: Numbers) -> Numbers:
@@ -489,11 +533,17 @@ def _bin(lag: float) -> int:
 def _worth(row: list[float], tail: tuple[float, ...], never: float) -> tuple[float, float]:
     """What a block is worth, and of that the outcomes that are pending."""
     waits, least = row[N] - row[KNOWN_OF], -row[WORST] / row[N]
-    late = least
-    if tail[COUNT] >= 30.0 and tail[SIZE] > 0.0:
-        spread = tail[SQUARE] - tail[SUM] * tail[SUM] / tail[COUNT]
-        error = math.sqrt(spread if spread > 0.0 else 0.0) / tail[SIZE]
-        late = (tail[SUM] / tail[SIZE] - error) * row[WEIGHT] / row[N]
+    late, n = least, tail[COUNT]
+    if n >= 30.0 and tail[DD] > 0.0:
+        d, r, dd, dr = tail[D] / n, tail[R] / n, tail[DD] / n, tail[DR] / n
+        spread = dd - d * d + DRAWN * dd
+        slope = (dr - d * r + DRAWN * dr) / spread
+        level = r - slope * d
+        rest = tail[RR] / n - level * (2.0 * r - level) - slope * (2.0 * (dr - level * d) - slope * dd)
+        moved, weight = row[MOVES] / row[N], row[WEIGHT] / row[N]
+        beside = weight - moved * d
+        error = (rest if rest > 0.0 else 0.0) / n * (moved * moved + beside * beside / spread)
+        late = level * moved + slope * weight - ERRORS * math.sqrt(error)
     lost = min(row[N] * never, waits)
     outside = lost * least + (waits - lost) * late
     return row[WORTH] + outside, outside

@@ -291,7 +291,9 @@ class State:
         losses, tolerance = Losses(rules.property), budget if rules.protect == "calibration" else 0.0
         # Of the learning hint over the model's own number, and of the engine over that, or over the model.
         cautions = (0.0, BEHIND_A_HINT if rules.hint is not None else 0.0)
-        self.shares = tuple(Share(losses, caution, budget, tolerance, rules.blocks) for caution in cautions)
+        self.shares = tuple(
+            Share(losses, caution, budget, tolerance, rules.blocks, rules.n_columns) for caution in cautions
+        )
         if "n_scores" not in rules.settled:
             answer = None if self.hint is None else self.hint.said(_NOTHING, np.zeros(rules.n_features), None)
             rules.settled["n_scores"] = 0 if answer is None else len(answer[1])

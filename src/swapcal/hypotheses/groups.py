@@ -533,3 +533,14 @@ def _value(one: ColumnComparison | Function, x: Mapping[str, Any]) -> float:
     if not -1.0 <= value <= 1.0:
         raise InvalidInput(f"the group {one.name!r} gave {value:g}; a function of a row must stay in [-1, 1]")
     return value
+
+
+def for_whom(given: Any) -> Any:
+    """The class of functions that is meant: groups, where they are given as a text, a list or a mapping.
+
+    Examples
+    --------
+    >>> for_whom("carrier,carrier*origin"), for_whom(Finite(3))
+    (Groups(['carrier', ('carrier', 'origin')], limit=1000): 1 groups so far, Finite(3))
+    """
+    return Groups(given) if isinstance(given, (str, list, tuple, Mapping)) else given

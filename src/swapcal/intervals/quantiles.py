@@ -16,6 +16,7 @@ from swapcal.engine.pending import Asked
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
+from swapcal.hypotheses.groups import for_whom
 from swapcal.intervals.forecasts import QuantilesForecast
 from swapcal.properties import Mean, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
@@ -273,7 +274,7 @@ class Quantiles(Composite[QuantilesForecast]):
     def __init__(
         self,
         levels: Sequence[float] | Float64Array,
-        hypotheses: Hypotheses,
+        hypotheses: Hypotheses | str | Sequence[Any],
         *,
         spread: float | None = None,
         low: float | None = None,
@@ -297,7 +298,7 @@ class Quantiles(Composite[QuantilesForecast]):
         self.middle = self.shift = 0.0
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self._warm: list[tuple[float, float | None, float]] = []
-        self._contexts = Contexts(hypotheses)
+        self._contexts = Contexts(for_whom(hypotheses))
         self._nodes = tree(self.levels)
         self.settings: dict[str, Any] = {"horizon": horizon, "learn": learn, "max_pending": max_pending}
         self.settings |= {"protect": protect, "budget": budget}
@@ -440,6 +441,11 @@ class Quantiles(Composite[QuantilesForecast]):
         if not self.low <= label <= self.high:
             raise InvalidInput(f"the label {label:g} is outside [{self.low:g}, {self.high:g}]; widen low and high")
         return label
+
+    def forecasters_by_name(self) -> dict[str, Forecaster]:
+        """Of each level or, in a tree, where an outcome is told to those whose cell it is in, that of the scale."""
+        ends = {f"level {level:g}": each for level, each in zip(self.levels, self._ends, strict=True)}
+        return ends if self.own else {"scale": self._size}
 
     def _learn(self, forecast: QuantilesForecast, label: float) -> None:
         if not forecast.parts or forecast.center is None:

@@ -147,7 +147,7 @@ class KeyModels(NamedTuple):
         if config.groups:
             contexts = ContextColumns.fitted(config, first)
             functions = contexts.limited(config, min(config.limit, len(contexts.groups.names) + 15)).groups
-        plain: dict[str, Any] = {"max_pending": config.max_pending}
+        plain: dict[str, Any] = {"max_pending": config.max_pending, **config.given("protect", "budget")}
         template, column, seed = "", "", task.seed
         if isinstance(task, ScalarTask):
             one = config.forecaster(task.columns.property, functions, found=task.columns.found, levels=config.levels)

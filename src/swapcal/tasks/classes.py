@@ -229,7 +229,7 @@ class ClassesTask(Task):
         config, classes = self.config, self.columns.classes
         if saved is None:
             settings: dict[str, Any] = {"horizon": config.horizon, "seed": config.seed}
-            settings |= {} if config.max_pending is None else {"max_pending": config.max_pending}
+            settings |= config.given("max_pending", "protect", "budget")
             hint = OnlineRegression() if config.learns else None
             self.model = Classes(len(classes), self.contexts.groups, hint=hint, **settings)
         else:
@@ -273,7 +273,7 @@ class ClassesTask(Task):
         strange, rescaled = self.columns.n_strange, self.columns.n_rescaled
         return {"without_outcome": self.n_missing - strange, "of_no_class": strange, "rescaled": rescaled}
 
-    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired]) -> Verdict:
         return class_verdict(sections, paired, self.evaluation.n_changed)
 
     def _guarantee(self) -> Guarantee | None:

@@ -122,7 +122,7 @@ class IntervalTask(Task):
             self.model = Interval.from_bytes(saved.forecaster, hypotheses=groups)
         else:
             settings: dict[str, Any] = {"horizon": config.horizon, "seed": config.seed, "learn": config.learns}
-            settings |= {} if config.max_pending is None else {"max_pending": config.max_pending}
+            settings |= config.given("max_pending", "protect", "budget")
             self.model = Interval(coverage, groups, low=config.low, high=config.high, **settings)
         self.evaluation = IntervalEvaluation(self.contexts, coverage, hinted=self.columns.ends is not None)
 
@@ -159,7 +159,7 @@ class IntervalTask(Task):
         moved = {"outcomes_outside": self.columns.n_outside, "crossed": self.columns.n_crossed}
         return {"without_interval": self.evaluation.n_early, **moved}
 
-    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired]) -> Verdict:
         return interval_verdict(sections[0], self._wording, paired.get(SCORE), self.evaluation.n_changed)
 
     def _guarantee(self) -> Guarantee | None:

@@ -29,7 +29,6 @@ from swapcal.tasks.evaluation import (
 from swapcal.tasks.result import Costs, Guarantee, Range, Section
 from swapcal.tasks.task import Inputs, Task, weighted
 from swapcal.text.numbers import guarantee_sentence
-from swapcal.text.sentences import late_sentences
 from swapcal.text.verdict import Verdict, verdict
 from swapcal.typing import Float64Array
 
@@ -156,13 +155,11 @@ class ScalarTask(Task):
         moved["weights"] = columns.n_clipped_weights
         return {f"{name}_outside": n for name, n in moved.items()}
 
-    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired]) -> Verdict:
         (one,), words = sections, self.target.wording
-        told = verdict(
+        return verdict(
             one.before, one.after, wording=words, paired=paired.get(words.loss), changed=self.evaluation.n_changed
         )
-        late = late_sentences(self.config.late, self.model.lateness(), time)
-        return replace(told, sentences=(*told.sentences, *late))
 
     def _guarantee(self) -> Guarantee:
         why_not = self._no_guarantee()
@@ -193,7 +190,7 @@ class ScalarTask(Task):
         grown = (
             "" if (now.low, now.high) == (columns.low, columns.high) else f", followed to {now.low:g} to {now.high:g}"
         )
-        facts = {"range": Range(columns.low, columns.high, columns.stated + grown), "lateness": self.model.lateness()}
+        facts = {"range": Range(columns.low, columns.high, columns.stated + grown)}
         against, stretches = ({}, {}) if self.against is None else self.against.compared()
         return {**facts, "jitter": self.jitter, "costs": costs, "against": against, "stretches": stretches}
 

@@ -31,6 +31,7 @@ from swapcal.tasks.evaluation import ContextColumns, ContextRows, Evaluation, mi
 from swapcal.tasks.outcomes import OutcomeTable, WaitingRows
 from swapcal.tasks.outputs import kinds_of
 from swapcal.tasks.result import Counts, Guarantee, Result, Section
+from swapcal.text.sentences import late_sentences
 from swapcal.text.verdict import Verdict
 from swapcal.typing import Float64Array, IntArray
 
@@ -221,7 +222,7 @@ class Task(ABC):
         """Rows that were left out or changed in a way that only this kind of task has."""
 
     @abstractmethod
-    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired], time: str | None) -> Verdict:
+    def _verdict(self, sections: tuple[Section, ...], paired: dict[str, Paired]) -> Verdict:
         """What to make of it."""
 
     @abstractmethod
@@ -244,6 +245,10 @@ class Task(ABC):
             rows = f"row with an outcome in {asked.y!r}{weighed} that can be scored"
             raise DataError(f"{self.source} has no {rows}; {self.needs}")
         sections, paired = self._sections(), found.paired()
+        told, late = self._verdict(sections, paired), {}
+        if not self.config.by:
+            late["lateness"] = self.model.lateness()
+            told = replace(told, sentences=(*told.sentences, *late_sentences(asked.late, late["lateness"], time)))
         own = {"without_outcome": self.n_missing, "without_hint": self.n_unhinted, "bad_rows": self.n_bad}
         own |= self._counts()
         return Result.of(
@@ -251,13 +256,14 @@ class Task(ABC):
             self.source,
             self.target,
             counts=Counts(scored=found.leading.n_rounds, rows=self.n_rows, **own),
-            verdict=self._verdict(sections, paired, time),
+            verdict=told,
             sections=sections,
             bands={name: tuple(edges) for name, edges in self.contexts.edges.items()},
             guarantee=self._guarantee(),
             seed=self.seed,
             paired=paired,
             clusters=told_clusters(self.clusters, found.leading),
+            **late,
             **self._facts(),
         )
 

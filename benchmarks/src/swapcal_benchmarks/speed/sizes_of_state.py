@@ -40,7 +40,7 @@ FORMULAS = (
         "f extra features, N = n + f + 3 weights, F of them, 128 at the most, with covariances; K = 11 experts",
     ),
     ("waiting in `run`", "W (8 (14 + 2 w + f) + 2 K)", "W lines of w entries, 16 and 4 at first, doubled when needed"),
-    ("shares", "16 (12 B + 337)", "B blocks of rounds, 512 by default"),
+    ("shares", "16 (13 B + 481)", "B blocks of rounds, 512 by default"),
     ("always", "4 P + 616", "P: four bytes for each forecast that may wait, 1,024 at first, and 77 counters"),
 )
 """Part, bytes, and what the letters mean; C is for how many values there is room."""
@@ -73,7 +73,7 @@ def formula(forecaster: Forecaster) -> int:
         numbers += 16 * weights + 2 * full * (full - 1) + 4 * features + 54
     lines, width = (int(size) for size in state.waiting.indices.shape)
     waiting = lines * (8 * (14 + 2 * width + features) + 2 * experts)
-    shares = 16 * (12 * forecaster.rules.blocks + 337)
+    shares = 16 * (13 * forecaster.rules.blocks + 481)
     return 8 * numbers + waiting + shares + 4 * len(state.pending.flags) + 616
 
 

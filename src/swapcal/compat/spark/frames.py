@@ -169,6 +169,13 @@ def recalibrate(
     goes on with the same forecasts; with another property, seed, groups or settings it is refused. Rows of a key are in
     one worker's memory at a time. A stream keeps one state for each key; it needs RocksDB as its state store, which you
     set, and the package protobuf.
+
+    Examples
+    --------
+    >>> from swapcal.compat import spark
+    >>> df = session.read.parquet("sales.parquet")                                  # doctest: +SKIP
+    >>> better = spark.recalibrate(df, key="store", y="sold", time="day",
+    ...                            hint="forecast", groups="weekday", seed=1)       # doctest: +SKIP
     """
     columns = SparkColumns(
         key, y, hint, _group_columns(groups), workers.named(time, "time"), known, id, output, weight, never
@@ -200,8 +207,6 @@ def recalibrate(
 
 
 def _group_columns(groups: Any) -> tuple[str, ...]:
-    if isinstance(groups, str):
-        raise InvalidInput(f"groups is a list of columns, as in groups=[{groups!r}]; got {groups!r}")
     return groups.columns if isinstance(groups, Groups) else Groups(groups).columns if groups else ()
 
 
@@ -284,6 +289,11 @@ def judged(total: Column, *, source: str = "a DataFrame", y: str = "the outcome"
     Result
         `result.verdict`; `swapcal.report.page.write(result, "audit.html")`; `swapcal.tasks.result.to_json(result)`.
         What a sum does not tell is left out, and a sentence of the verdict says what that is.
+
+    Examples
+    --------
+    >>> from swapcal.compat import spark
+    >>> spark.judged(spark.audit(df, forecast="forecast", y="sold")).verdict.headline   # doctest: +SKIP
     """
     return merged_result(total, source=source, config=TaskConfig(y, r=r))
 
@@ -321,6 +331,12 @@ def audit(
     Column
         On the driver, for `judged`; its `audit` is the `Audit` of all rows, with errors, cells and witness. Counts are
         exact, sums are so where they are exact in any order, and to about 1e-12 elsewhere.
+
+    Examples
+    --------
+    >>> from swapcal.compat import spark
+    >>> total = spark.audit(df, forecast="forecast", y="sold", groups="store,weekday", bins=64)   # doctest: +SKIP
+    >>> spark.judged(total).to_html("audit.html")                                                 # doctest: +SKIP
     """
     if df.isStreaming:
         raise InvalidInput("an audit is of a batch: read the stream's sink, or audit each batch and merge the audits")
