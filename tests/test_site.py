@@ -1,8 +1,11 @@
 """The front door stays as it is: a short README, pages of one kind, every public name and option on a page."""
 
 import ast
+import importlib
+import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -73,6 +76,58 @@ def test_every_public_name_is_on_a_reference_page() -> None:
     rooms = {"tables", "tasks", "text", "datasets"}  # their parts are listed one by one, or are for this package itself
     missing = [name for name in swapcal.__dir__() if name not in listed | rooms and not name.startswith("_")]
     assert missing == []
+
+
+def public() -> list[tuple[str, object]]:
+    """What the reference pages show, by name: the parts of a module each by itself."""
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md"))
+    shown = re.compile(r"^::: (swapcal[\w.]+)(?:\n    options:\n      members: \[(.*)\])?$", re.MULTILINE)
+    found: list[tuple[str, object]] = []
+    for name, members in shown.findall(pages):
+        try:
+            thing: object = importlib.import_module(name)
+        except ModuleNotFoundError:
+            room, _, last = name.rpartition(".")
+            thing = getattr(importlib.import_module(room), last)
+        if not inspect.ismodule(thing):
+            found.append((name, thing))
+            continue
+        found += [(f"{name}.{each}", getattr(thing, each)) for each in members.split(", ") if members] or [
+            (f"{name}.{each}", getattr(thing, each)) for each in thing.__all__
+        ]
+    return [
+        (name, thing)
+        for name, thing in found
+        if (inspect.isclass(thing) or inspect.isfunction(thing))
+        and not (inspect.isclass(thing) and (issubclass(thing, BaseException) or getattr(thing, "_is_protocol", False)))
+    ]
+
+
+@pytest.mark.parametrize(("name", "thing"), public(), ids=lambda each: each if isinstance(each, str) else "")
+def test_every_public_name_tells_what_it_takes_and_gives_an_example(name: str, thing: Any) -> None:
+    """Each parameter by its name; what a function returns; of what is made for the user, its attributes."""
+    doc = inspect.getdoc(thing) or ""
+    taken = [each for each in inspect.signature(thing).parameters.values() if each.name not in ("self", "cls")]
+    assert "Examples\n---" in doc, name
+    if inspect.isfunction(thing) and inspect.signature(thing).return_annotation not in (None, "None"):
+        assert "Returns\n---" in doc or "Yields\n---" in doc, name
+    if not taken:
+        return
+    section = re.search(r"(Parameters|Attributes)\n---+\n(.*?)(\n\n\w+\n---|\Z)", doc, re.DOTALL)
+    assert section is not None, name
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"^(\S.*)$", section[2], re.MULTILINE))))
+    assert {each.name for each in taken} <= told, name
+
+
+def test_every_option_is_on_a_page_that_tells_how() -> None:
+    pages = [
+        path.read_text(encoding="utf-8")
+        for path in [*(DOCS / "how-to").glob("*.md"), *(DOCS / "tutorials").glob("*.md")]
+    ]
+    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", "\n".join(pages)))
+    for name in ("audit", "run", "watch"):
+        whole = command(name, "--help-all").output
+        assert set(re.findall(r"^  (--[a-z][a-z-]*)", whole, re.MULTILINE)) <= told | {"--help"}, name
 
 
 @pytest.mark.parametrize("page", SHORT, ids=lambda page: f"{page.parent.name}/{page.name}")

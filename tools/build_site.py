@@ -32,12 +32,16 @@ def main() -> None:
         target = PAGES / "project" / f"{name.lower()}.md"
         target.parent.mkdir(exist_ok=True)
         target.write_text(re.sub(r"\]\(docs/", "](../", text), encoding="utf-8")
+    # What tells how to do a thing is found first.
+    for page in (PAGES / "how-to").glob("*.md"):
+        page.write_text(f"---\nsearch:\n  boost: 4\n---\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
     (PAGES / "reference" / "commands.md").write_text(commands(), encoding="utf-8")
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda path: notebook(path, played), sorted((ROOT / "docs" / "tutorials").glob("*.py"))))
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     subprocess.run(build, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
-    sys.stdout.write(f"Wrote {(SITE / 'index.html').relative_to(ROOT)}\n")
+    site = SITE.relative_to(ROOT)
+    sys.stdout.write(f"Wrote {site}/index.html. With its search box:  {sys.executable} -m http.server -d {site}\n")
 
 
 def commands() -> str:

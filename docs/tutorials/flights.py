@@ -14,7 +14,6 @@
 # once it has landed.
 
 # %%
-# %matplotlib inline
 import swapcal as sc
 
 flights = sc.datasets.flights(months=6)
@@ -49,6 +48,16 @@ print(better.verdict.headline.replace(": ", ":\n").replace("; ", ";\n"))
 
 # %%
 better.plot("groups")
+
+# %% [markdown]
+# Every figure takes an Axes and returns it. The worst groups in detail, and
+# bias as the year went by:
+
+# %%
+better.plot("reliability")
+
+# %%
+better.plot("time")
 
 # %% [markdown]
 # ## Is it worth it?

@@ -37,15 +37,13 @@ try:
     from mapie.regression import SplitConformalRegressor
 
     class Frozen:
+        fitted_ = True
+
         def fit(self, X, y):
-            self.fitted_ = True
             return self
 
         def predict(self, X):
             return X[:, 0]
-
-        def __sklearn_is_fitted__(self):
-            return True
 
     X = flights[["expected"]].to_numpy()
     mapie = SplitConformalRegressor(
@@ -56,7 +54,7 @@ try:
     conformal = (low <= flights["delay"]) & (flights["delay"] <= high)
     half = float((high - low).mean() / 2)
 except ImportError:
-    print("pip install mapie  makes this column with MAPIE")
+    print("pip install '.[docs]'  makes this column with MAPIE")
 
 # %% [markdown]
 # ## swapcal, as flights land
@@ -74,9 +72,17 @@ table = coverage.groupby(flights["hour"][later]).mean().round(3)
 table["rows"] = flights["hour"][later].value_counts()
 table
 
+# %% [markdown]
+# One width for all covers too often in the morning and too rarely in the
+# evening. What learns by hour and carrier stays near 90 %, at 8 in the
+# morning and at 8 in the evening. It is not for free: on average it is wider.
+
 # %%
 width = (ends["upper"] - ends["lower"])[later].mean()
 pd.Series({"conformal": 2 * half, "swapcal": width}, name="mean width")
+
+# %%
+better.plot("time")
 
 # %%
 print(better.verdict.headline.replace(": ", ":\n").replace("; ", ";\n"))

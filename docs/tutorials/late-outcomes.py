@@ -71,6 +71,9 @@ print(result.verdict.headline.replace(": ", ":\n").replace("; ", ";\n"))
 for sentence in result.lateness.sentences:
     print(textwrap.fill(sentence, 76))
 
+# %%
+result.plot("loss")
+
 # %% [markdown]
 # ## A model that is right stays as it is
 

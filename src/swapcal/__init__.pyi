@@ -74,4 +74,5 @@ from swapcal.properties import Spherical as Spherical
 from swapcal.properties import Squared as Squared
 from swapcal.properties import Tsallis as Tsallis
 from swapcal.properties import Variance as Variance
+from swapcal.tasks.config import TaskConfig as TaskConfig
 from swapcal.version import __version__ as __version__

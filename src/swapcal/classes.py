@@ -16,6 +16,7 @@ from swapcal.errors import InvalidInput, StateFileError
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
+from swapcal.hypotheses.groups import for_whom
 from swapcal.properties import Probability, Quantile
 from swapcal.protocols import Hypotheses, LearningHint, Row
 from swapcal.state import Packed, Saved
@@ -201,7 +202,7 @@ class Classes(_OfClasses[ClassesForecast]):
     def __init__(
         self,
         n_classes: int,
-        hypotheses: Hypotheses,
+        hypotheses: Hypotheses | str | Sequence[Any],
         *,
         horizon: int | None = None,
         seed: int | None = None,
@@ -211,9 +212,9 @@ class Classes(_OfClasses[ClassesForecast]):
         budget: float | None = None,
     ) -> None:
         super().__init__(max_pending)
-        self.n_classes, self.hypotheses = inputs.integer(n_classes, "n_classes", 2), hypotheses
-        extended = getattr(hypotheses, "extended", None)
-        if extended is None or extended(self.n_classes) is hypotheses:
+        self.n_classes, self.hypotheses = inputs.integer(n_classes, "n_classes", 2), for_whom(hypotheses)
+        extended = getattr(self.hypotheses, "extended", None)
+        if extended is None or extended(self.n_classes) is self.hypotheses:
             raise InvalidInput(f"Classes needs a class of functions that the top class can join; got {hypotheses!r}")
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
 
@@ -430,7 +431,7 @@ class PredictionSet(_OfClasses[ClassSetForecast]):
         self,
         coverage: float,
         n_classes: int,
-        hypotheses: Hypotheses,
+        hypotheses: Hypotheses | str | Sequence[Any],
         *,
         horizon: int | None = None,
         seed: int | None = None,

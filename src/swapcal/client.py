@@ -38,7 +38,20 @@ class Unreachable(SwapcalError):
 
 
 class Retries(msgspec.Struct, frozen=True):
-    """How often a request is sent again, and after what pause: doubling from `first` to `longest`, spread at random."""
+    """How often a request is sent again, and after what pause, which is spread at random.
+
+    Parameters
+    ----------
+    attempts : int
+        How often in all.
+    first, longest : float
+        The first pause in seconds, and the longest: each is twice the one before.
+
+    Examples
+    --------
+    >>> [round(pause, 1) <= 5.0 for pause in Retries(attempts=4).pauses()]
+    [True, True, True]
+    """
 
     attempts: int = 6
     first: float = 0.1
@@ -239,7 +252,18 @@ class Client(_Calls):
 
 
 class AsyncClient(_Calls):
-    """A client whose calls are awaited; otherwise as `Client`."""
+    """A client whose calls are awaited; otherwise as `Client`.
+
+    Parameters
+    ----------
+    url, token, retries, timeout
+        As for `Client`.
+
+    Examples
+    --------
+    >>> client = AsyncClient("http://127.0.0.1:8377", token="swapcal_...")
+    >>> made = await client.forecast("late", "flight-1545", {"carrier": "UA"}, hint=0.21)  # doctest: +SKIP
+    """
 
     _transport = httpx.AsyncClient
 

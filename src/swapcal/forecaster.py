@@ -21,7 +21,7 @@ from swapcal.engine.state import Rules, State
 from swapcal.engine.theorems import Guarantee
 from swapcal.errors import InvalidInput, SwapcalError
 from swapcal.forecast import SHORTEST, Forecast, Identity
-from swapcal.hypotheses.groups import Groups
+from swapcal.hypotheses.groups import for_whom
 from swapcal.properties import from_text
 from swapcal.protocols import Elicitable, Hypotheses, LearningHint
 from swapcal.sparse import cases, how_many, weighted
@@ -179,7 +179,7 @@ class Forecaster(Stateful):
     def __init__(
         self,
         property: Elicitable | str,
-        hypotheses: Hypotheses | None = None,
+        hypotheses: Hypotheses | str | Sequence[Any] | None = None,
         *,
         groups: Any = None,
         horizon: int | None = None,
@@ -201,7 +201,7 @@ class Forecaster(Stateful):
             raise InvalidInput("say for whom: groups=['carrier', 'origin'], or a class such as sc.Finite(3); not both")
         rules = Rules(
             from_text(property, 0.0, 1.0) if isinstance(property, str) else property,
-            Groups(groups) if hypotheses is None else hypotheses,
+            for_whom(groups if hypotheses is None else hypotheses),
             hint,
             horizon=horizon,
             r=r,
@@ -221,6 +221,13 @@ class Forecaster(Stateful):
         who = None if identity is None else Identity.derived(identity, rules.seed)
         self._assemble(rules, State(rules, identity=who))
         kernels.remind()
+
+    @classmethod
+    def by_rules(cls, rules: Rules, identity: str) -> "Forecaster":
+        """A fresh one by rules that were checked before, with the identity that follows from this name."""
+        made = cls.__new__(cls)
+        made._assemble(rules, State(rules, identity=Identity.derived(identity, rules.seed)))
+        return made
 
     def _assemble(self, rules: Rules, state: State) -> None:
         self.hypotheses, self.hint, self.state = rules.hypotheses, rules.hint, state

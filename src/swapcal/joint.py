@@ -18,6 +18,7 @@ from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses.finite import Finite
+from swapcal.hypotheses.groups import for_whom
 from swapcal.properties import Mean, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
 from swapcal.state import Packed, Saved
@@ -109,6 +110,7 @@ class Joint(Composite[J]):
         self, first: Elicitable, second: Elicitable, hypotheses: Hypotheses, seed: int | None, settings: dict[str, Any]
     ) -> None:
         super().__init__(settings["max_pending"])
+        hypotheses = for_whom(hypotheses)
         if not hasattr(hypotheses, "extended") or hypotheses.dual not in ("max", "euclidean"):
             raise InvalidInput(f"{type(self).__name__} needs a finite or a linear class; got {hypotheses!r}")
         self.hypotheses, self.settings = hypotheses, settings

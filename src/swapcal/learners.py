@@ -491,5 +491,13 @@ def model(model: Any, columns: int | Sequence[str] | None = None, *, pickled: bo
     -------
     Model
         A learner without a regret: guarantee and error are over its answers.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> from sklearn.linear_model import SGDRegressor
+    >>> residuals = sc.Oracle(sc.model(SGDRegressor(random_state=0), ["age", "income"]))
+    >>> forecaster = sc.Forecaster("probability", residuals, seed=1)
+    >>> forecaster.update(forecaster.predict({"age": 0.3, "income": 0.1}, hint=0.2), 1)
     """
     return Model(model, columns, pickled=pickled)

@@ -1,7 +1,7 @@
 """The monitor: anytime-valid alarms for every group of a stream, in the order of its forecasts, in bounded memory."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from swapcal import inputs
 from swapcal.audits.audit import RoundReader, functions_of, property_of
 from swapcal.audits.sums import Constant
 from swapcal.errors import InvalidInput, StateFileError
+from swapcal.hypotheses.groups import for_whom
 from swapcal.lifecycle import Order
 from swapcal.protocols import Elicitable, Hypotheses, Rows
 from swapcal.sparse import sliced
@@ -274,7 +275,7 @@ class Monitor(Stateful):
     def __init__(
         self,
         property: Elicitable,
-        groups: Hypotheses | None = None,
+        groups: Hypotheses | str | Sequence[Any] | None = None,
         *,
         tolerance: float = 0.0,
         alpha: float | None = None,
@@ -284,7 +285,7 @@ class Monitor(Stateful):
         first: int = 0,
     ) -> None:
         self.property = property
-        self.groups: Hypotheses = Constant() if groups is None else groups
+        self.groups: Hypotheses = Constant() if groups is None else for_whom(groups)
         self.tolerance, self.cluster = inputs.real(tolerance, "tolerance"), cluster
         self.alpha = None if alpha is None else inputs.real(alpha, "alpha")
         self.every = None if every is None else inputs.real(every, "every")

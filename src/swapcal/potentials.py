@@ -314,6 +314,12 @@ class Quadratic(Described):
     """||S||^2 / n in each bin, for `Linear` alone: theorem B, whose number ahead of a run is the sharper one.
 
     No hint is trusted, as a quadratic potential leaves no room for that. It weighs no function by itself.
+
+    Examples
+    --------
+    >>> from swapcal import Linear
+    >>> Linear(3, potential=Quadratic()).n
+    3
     """
 
 

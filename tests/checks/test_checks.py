@@ -83,6 +83,7 @@ NOT_PARTS |= {
     "Trees",
     "RegressionState",
     "TailMean",
+    "TaskConfig",
 }
 """Values, machines, and classes that read records instead of vectors: they have tests of their own."""
 

@@ -22,22 +22,29 @@ from matplotlib.figure import Figure
 
 import result_examples as examples
 from effort import ALL
+from swapcal import recalibrate
 from swapcal.audits.histograms import Curve
 from swapcal.errors import InvalidInput, MissingExtra
 from swapcal.properties import Expectile, Mean, Moment, Probability, Property, Quantile
 from swapcal.report import (
+    bias_by_group,
+    bias_over_time,
     error_over_time,
     forecast_histogram,
     loss_change,
     page,
     reliability,
+    reliability_of_groups,
 )
 from swapcal.report.figures import FEW
 from swapcal.tables.sources import FRAMES
 from swapcal.tasks.result import History, Result
 
 FIGURES: dict[str, Callable[[Result], Any]] = {
+    "groups": bias_by_group,
     "reliability": reliability,
+    "reliability of groups": reliability_of_groups,
+    "bias over time": bias_over_time,
     "time": error_over_time,
     "loss": loss_change,
     "histogram": forecast_histogram,
@@ -93,6 +100,39 @@ def test_a_figure_draws_where_it_is_told_and_says_what_it_shows(name: str) -> No
     assert own.get_figure().canvas.manager is None, "no global state knows of it"
     finding = FIGURES[name](RUN).finding
     assert (finding[-1], "nan" in finding) == (".", False)
+
+
+def test_results_plot_the_worst_groups_before_and_after_and_notebooks_show_it() -> None:
+    diagrams = RUN.plot("reliability")
+    names = [RUN.first.leading.groups.name[j] for j in RUN.first.leading.groups.ranked()]
+    assert [part.get_title(loc="left") for part in diagrams.child_axes] == ["all rows", *names][:6]
+    assert {text.get_text().split(":")[0] for text in diagrams.get_legend().get_texts()} == {"before", "after"}
+    assert len(RUN.plot("reliability", group=names[0]).child_axes) == 0
+    over_time = RUN.plot("time")
+    labels = [text.get_text() for text in over_time.get_legend().get_texts()]
+    assert [label.partition(": ")[::2] for label in labels] == [
+        (side, group) for side in ("before", "after") for group in ("all rows", labels[1].partition(": ")[2])
+    ]
+    assert over_time._repr_png_().startswith(b"\x89PNG")
+    # Nothing of a legend is cut off.
+    for kind in ("groups", "reliability", "time"):
+        ax = RUN.plot(kind)
+        _draw(ax)
+        figure, box = ax.get_figure(), ax.get_legend().get_window_extent()
+        assert box.x0 >= 0.0
+        assert box.x1 <= figure.bbox.x1
+
+
+def test_intervals_show_coverage() -> None:
+    rng = np.random.default_rng(0)
+    rows = {"y": rng.normal(0.0, 1.0, 3_000), "p": np.zeros(3_000), "g": rng.choice(["a", "b"], 3_000)}
+    result = recalibrate(rows, "y", "p", "g", interval=0.8, seed=1)
+    drawn = result.plot("time")
+    assert drawn.get_title(loc="left") == "coverage, %"
+    shares = np.concatenate([line.get_ydata() for line in drawn.lines[1:]])
+    assert 60.0 < shares.min() < 80.0 < shares.max() <= 100.0
+    with pytest.raises(InvalidInput, match="draw their coverage"):
+        result.plot("reliability")
 
 
 @pytest.mark.parametrize("backend", [*FRAMES, None])

@@ -15,6 +15,7 @@ from swapcal.audits.sums import PER_CELL, PER_VALUE, Constant, Positions, Sums, 
 from swapcal.engine.values import Grid
 from swapcal.errors import InvalidInput, StateFileError
 from swapcal.hypotheses import Finite, from_spec
+from swapcal.hypotheses.groups import for_whom
 from swapcal.inputs import integer
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable, Hypotheses, Row, Rows
@@ -230,21 +231,20 @@ class Audit(Stateful):
     def __init__(
         self,
         property: Elicitable = MEAN,
-        hypotheses: Hypotheses | None = None,
+        hypotheses: Hypotheses | str | Sequence[Any] | None = None,
         *,
         n: int | None = None,
         bins: int | Sequence[float] | Float64Array | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         self.property = property
-        self.hypotheses = hypotheses
+        self.hypotheses = functions = for_whom(hypotheses)
         self.n = n
         self.names = None if names is None else _checked_names(names)
-        self._reader = RoundReader(property, hypotheses, bins)
+        self._reader = RoundReader(property, functions, bins)
         self.bins = bins if self._reader.edges is None else self._reader.edges
-        if n is not None and hypotheses is not None and n != hypotheses.n:
-            raise InvalidInput(f"n must be left out, or be the {hypotheses.n} of the hypotheses; got {n!r}")
-        functions = hypotheses
+        if n is not None and functions is not None and n != functions.n:
+            raise InvalidInput(f"n must be left out, or be the {functions.n} of the hypotheses; got {n!r}")
         if functions is None and (n is not None or self.names is not None):
             functions = Finite(len(self.names or ()) if n is None else n)
         if functions is not None and self.names is not None and len(self.names) != functions.n:

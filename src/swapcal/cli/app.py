@@ -211,7 +211,7 @@ def run(
 @configured(
     "y p groups hypotheses categories linear property low high positive weight bins r costs limit time cluster anytime "
     "bad_rows",
-    p="Column of forecasts; several (a,b,c) are compared with the first.",
+    p="Column of forecasts; several are compared: old,new.",
     linear="Columns of numbers: all linear functions of them.",
     bins="Take forecasts together in so many equal bins; else up to 200 values as they are, or about 48 bins.",
     time="Column of times, rows sorted by it: since when; rows of a day count together.",

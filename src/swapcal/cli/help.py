@@ -1,5 +1,6 @@
 """The help of a command: 24 lines with what matters first, and every option by groups with --help-all."""
 
+import re
 import textwrap
 from typing import Any
 
@@ -10,11 +11,11 @@ WIDTH = 80
 # What comes first, and what goes together; whatever is in none of these is for experts.
 MAIN = ("y", "p", "groups", "out", "report")
 GROUPS = {
-    "Late outcomes": ("time", "known", "delay", "order", "later", "outcomes", "id"),
+    "Late outcomes": ("time", "known", "delay", "order", "later", "outcomes", "id", "corrections"),
     "What to predict": ("property", "interval", "classes", "positive", "low", "high"),
-    "Groups": ("categories", "linear", "hypotheses", "learner", "limit", "weight", "cluster", "by", "discover"),
+    "Groups": ("categories", "linear", "class", "learner", "limit", "weight", "cluster", "by", "discover"),
     "Alarms": ("tolerance", "alpha", "every", "follow", "first"),
-    "Output": ("verbose", "quiet", "all", "json", "keep", "fail_above", "overwrite", "against", "bad_rows"),
+    "Output": ("verbose", "quiet", "all", "json", "fail-above", "keep", "overwrite", "against", "bad-rows"),
     "Files": ("state", "fresh", "config", "merge", "save", "processes"),
 }
 EXPERT = "Expert"
@@ -42,7 +43,7 @@ class TaskCommand(TyperCommand):
         lines += ["", "Main options:"]
         for option in self._options(MAIN):
             sentence = (option.help or "").split(". ")[0].rstrip(".")
-            lines.append(f"  {_flags(option):<16}{sentence}."[:WIDTH])
+            lines += textwrap.wrap(f"  {_flags(option):<16}{sentence}.", WIDTH, subsequent_indent=" " * 18)
         lines.append("")
         for title, options in self._grouped().items():
             names = "  ".join(option.opts[0] for option in options)
@@ -64,25 +65,31 @@ class TaskCommand(TyperCommand):
             ]
             if named:
                 with formatter.section(title):
-                    formatter.write_dl(named)
+                    formatter.write_dl(
+                        [(flags, re.sub(r"default: \((.*?)\)", r"default: \1", said)) for flags, said in named]
+                    )
 
     def _argument(self) -> str:
         return " ".join(each.name.upper() for each in self.params if each.param_type_name == "argument")
 
     def _options(self, names: tuple[str, ...]) -> list[Any]:
-        found = {each.name: each for each in self.params if each.param_type_name == "option"}
+        found = {_name(each): each for each in self.params if each.param_type_name == "option"}
         return [found[name] for name in names if name in found]
 
     def _grouped(self) -> dict[str, list[Any]]:
         """The options by groups, without the main ones."""
         placed = {name for group in GROUPS.values() for name in group} | {*MAIN, "help"}
-        others = tuple(
-            str(each.name) for each in self.params if each.param_type_name == "option" and each.name not in placed
-        )
+        named = (_name(each) for each in self.params if each.param_type_name == "option")
+        others = tuple(name for name in named if name not in placed)
         return {title: self._options(names) for title, names in {**GROUPS, EXPERT: others}.items()}
 
 
 _TAKES = {"y": " COLUMN", "p": " COLUMN", "groups": " LIST", "out": " FILE", "report": " FILE"}
+
+
+def _name(option: Any) -> str:
+    """What people type, without the dashes."""
+    return str(option.opts[0]).removeprefix("--")
 
 
 def _flags(option: Any) -> str:

@@ -67,11 +67,11 @@ def forecaster_for(
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> import numpy as np, pandas as pd, swapcal as sc
     >>> rng = np.random.default_rng(0)
     >>> old = rng.random(2000) < 0.3
     >>> frame = pd.DataFrame({"old": old, "score": 0.4, "late": rng.random(2000) < 0.2 + 0.5 * old})
-    >>> forecaster = forecaster_for(frame, y="late", hint="score", groups=["old"], seed=1)
+    >>> forecaster = sc.forecaster_for(frame, y="late", hint="score", groups=["old"], seed=1)
     >>> abs(float(forecaster.predict({"old": True}, hint=0.4)) - 0.7) < 0.15
     True
     """
@@ -115,12 +115,17 @@ def recalibrate(
         Intervals that cover this share of outcomes in every group.
     classes : bool, optional
         The outcome names a class.
-    time, known, delay : str, optional
-        Columns of when rows are forecast and when outcomes were known, or how long they take ("2d", "500" rows).
-        Without `known` and `delay` every outcome counts as known before the next row; where there is a time, a
-        warning says so.
-    weight, positive : str, optional
-        Column of weights; the text that counts as 1.
+    time : str, optional
+        Column of when rows are forecast.
+    known : str, optional
+        Column of when outcomes were known. Without it and `delay` every outcome counts as known before the next row;
+        where there is a time, a warning says so.
+    delay : str, optional
+        How long outcomes take: "2d", or "500" rows.
+    weight : str, optional
+        Column of weights.
+    positive : str, optional
+        The text that counts as 1.
     learn : bool, optional
         Whether an online regression learns between the model and the engine; usual with groups.
     seed : int, optional
@@ -136,9 +141,9 @@ def recalibrate(
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> import pandas as pd, swapcal as sc
     >>> frame = pd.DataFrame({"late": [0, 1, 1, 0], "score": [0.2, 0.6, 0.8, 0.4]})
-    >>> list(recalibrate(frame, "late", "score").frame.columns)
+    >>> list(sc.recalibrate(frame, "late", "score").frame.columns)
     ['late', 'score', 'forecast']
     """
     from swapcal.tasks.runner import run
@@ -256,10 +261,14 @@ def audit(
         For whom: "carrier,origin,carrier*origin,age>=60", or a list of such.
     property : str or Elicitable, optional
         What was forecast; the mean or probability if nothing is said.
-    time, cluster : str, optional
-        Columns that say which rows belong together: those of a day, or of a cluster.
-    weight, positive : str, optional
-        Column of weights; the text that counts as 1.
+    time : str, optional
+        Column of times: rows of one day count together, and groups are told since when they are biased.
+    cluster : str, optional
+        Column of what rows share, such as a person: they count together.
+    weight : str, optional
+        Column of weights.
+    positive : str, optional
+        The text that counts as 1.
     discover : bool
         Also search all columns for biased subgroups that nobody listed.
     config : TaskConfig, optional
@@ -272,9 +281,11 @@ def audit(
 
     Examples
     --------
+    >>> import numpy as np, swapcal as sc
     >>> rng = np.random.default_rng(1)
     >>> score = rng.random(4000)
-    >>> audit({"late": rng.random(4000) < 0.7 * score, "score": score}, "late", "score").verdict.kind
+    >>> table = {"late": rng.random(4000) < 0.7 * score, "score": score}
+    >>> sc.audit(table, "late", "score").verdict.kind
     'BIASED'
     """
     from swapcal.tasks import audit as auditing

@@ -56,6 +56,11 @@ def save_model(
     Notes
     -----
     Parts of your own making, which no file holds, cannot be logged.
+
+    Examples
+    --------
+    >>> from swapcal.compat import mlflow
+    >>> mlflow.save_model(forecaster, "calibrator", hint="score")   # doctest: +SKIP
     """
     models = _mlflow("models")
     pyfunc = _mlflow("pyfunc")
@@ -96,6 +101,11 @@ def log_model(forecaster: Forecaster, name: str = "model", **settings: Any) -> A
     -------
     ModelInfo
         Its `model_uri` is what `load_model` and `mlflow.pyfunc.load_model` take.
+
+    Examples
+    --------
+    >>> from swapcal.compat import mlflow
+    >>> info = mlflow.log_model(forecaster, "calibrator", hint="score")   # doctest: +SKIP
     """
     models = _mlflow("models")
     flavor = importlib.import_module("swapcal.compat.mlflow")
@@ -116,6 +126,11 @@ def load_model(uri: str, dst_path: str | None = None) -> Forecaster:
     -------
     Forecaster
         As it was when it was logged, bit for bit.
+
+    Examples
+    --------
+    >>> from swapcal.compat import mlflow
+    >>> forecaster = mlflow.load_model(info.model_uri)   # doctest: +SKIP
     """
     local = _mlflow("artifacts").download_artifacts(artifact_uri=uri, dst_path=dst_path)
     return Forecaster.load(Path(local) / _STATE)

@@ -793,5 +793,13 @@ def hint(model: Any, n_features: int = 0, *, pickled: bool = False) -> OnlineReg
     -------
     OnlineRegression
         For `Forecaster(..., hint=)`. It runs in Python.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> from sklearn.linear_model import SGDRegressor
+    >>> guide = sc.hint(SGDRegressor(random_state=0))
+    >>> forecaster = sc.Forecaster("probability", groups=["carrier"], hint=guide, seed=1)
+    >>> forecaster.update(forecaster.predict({"carrier": "UA"}, hint=0.2), 1)
     """
     return OnlineRegression(n_features=n_features, model=Model(model, 1, pickled=pickled))

@@ -1,5 +1,6 @@
 """Intervals from two quantiles that cannot cross."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,7 +59,7 @@ class Interval(Quantiles):
     def __init__(
         self,
         coverage: float,
-        hypotheses: Hypotheses,
+        hypotheses: Hypotheses | str | Sequence[Any],
         *,
         spread: float | None = None,
         low: float | None = None,

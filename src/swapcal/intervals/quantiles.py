@@ -16,6 +16,7 @@ from swapcal.engine.pending import Asked
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
+from swapcal.hypotheses.groups import for_whom
 from swapcal.intervals.forecasts import QuantilesForecast
 from swapcal.properties import Mean, Quantile
 from swapcal.protocols import Elicitable, Hypotheses, Row
@@ -273,7 +274,7 @@ class Quantiles(Composite[QuantilesForecast]):
     def __init__(
         self,
         levels: Sequence[float] | Float64Array,
-        hypotheses: Hypotheses,
+        hypotheses: Hypotheses | str | Sequence[Any],
         *,
         spread: float | None = None,
         low: float | None = None,
@@ -297,7 +298,7 @@ class Quantiles(Composite[QuantilesForecast]):
         self.middle = self.shift = 0.0
         self.seed = secrets.randbits(63) if seed is None else inputs.integer(seed, "seed", 0)
         self._warm: list[tuple[float, float | None, float]] = []
-        self._contexts = Contexts(hypotheses)
+        self._contexts = Contexts(for_whom(hypotheses))
         self._nodes = tree(self.levels)
         self.settings: dict[str, Any] = {"horizon": horizon, "learn": learn, "max_pending": max_pending}
         self.settings |= {"protect": protect, "budget": budget}

@@ -15,6 +15,7 @@ from swapcal.report.figures import (
     loss_over_time,
     regrets,
     reliability,
+    reliability_of_groups,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "page",
     "regrets",
     "reliability",
+    "reliability_of_groups",
 ]

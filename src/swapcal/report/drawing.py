@@ -104,12 +104,21 @@ def axes_or_new(ax: "Axes | None", height: float = 4.0) -> "Axes":
         return ax
     if find_spec("matplotlib") is None:
         raise MissingExtra("figures need matplotlib: install with  pip install 'swapcal[report]'")
+    from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    class Shown(Axes):
+        """Axes that a notebook shows as a picture, as no pyplot knows of them."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format="png", dpi=100)
+            return buffer.getvalue()
+
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure.add_subplot()
+    return figure.add_subplot(axes_class=Shown)
 
 
 def dress(ax: "Axes", x: str, y: str, *, grid: str = "both", pad: float = 8.0) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +58,15 @@ class Figure:
         Draws on axes that are dressed.
     nothing : str
         What is said instead where there is nothing to draw.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> figure = bias_by_group(sc.audit(table, "late", "score", "day"))
+    >>> axes = figure()                       # or figure(ax), on axes of your own
+    >>> axes.get_xlabel(), list(figure.frame("pandas").columns)
+    ('predicted - observed, points', ['side', 'group', 'bias', 'low', 'high'])
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -107,7 +117,28 @@ def _style(which: str, size: float) -> dict[str, Any]:
 
 
 def bias_by_group(result: Result, most: int = 12) -> Figure:
-    """Bias of all rows and of the worst groups, with 95 % confidence intervals that hold for all groups together."""
+    """Bias of all rows and of the worst groups, with 95 % confidence intervals that hold for all groups together.
+
+    Parameters
+    ----------
+    result : Result
+        Of an audit or a run.
+    most : int
+        How many groups.
+
+    Returns
+    -------
+    Figure
+        A dot and an interval for each group, before and after.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.audit(table, "late", "score", "day")
+    >>> bias_by_group(result).finding
+    'Biased groups: 0, of 2 groups.'
+    """
     words, side = result.wording, result.first.leading
     chosen = [0, *side.groups.ranked().tolist()][:most]
     names = [side.groups.name[j] for j in chosen]
@@ -131,10 +162,10 @@ def bias_by_group(result: Result, most: int = 12) -> Figure:
             ax.plot(table["bias"], places, **style)
         ax.set_yticks(range(len(names)), [plain_text(group_name(name), 30) for name in names], fontsize=SMALL)
         ax.set_ylim(len(names) - 0.4, -0.6)
-        legend(ax, above=2)
+        legend(ax, above=1)
 
     unit = f", {words.unit}" if words.unit else ""
-    axes = {"x": f"predicted - observed{unit}", "y": "", "grid": "x", "pad": 24.0}
+    axes = {"x": f"predicted - observed{unit}", "y": "", "grid": "x"}
     return Figure(_sides(found, lambda table: table), finding, 1.4 + 0.36 * len(names), axes, draw)
 
 
@@ -143,7 +174,26 @@ def bias_by_group(result: Result, most: int = 12) -> Figure:
 
 
 def loss_over_time(result: Result) -> Figure:
-    """Mean loss of the model, of swapcal and of a refit in stretches of a run, one after the other."""
+    """Mean loss of the model, of swapcal and of a refit in stretches of a run, one after the other.
+
+    Parameters
+    ----------
+    result : Result
+        Of a run.
+
+    Returns
+    -------
+    Figure
+        A line for each of them.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.recalibrate(table, "late", "score", "day", seed=1)
+    >>> loss_over_time(result).finding
+    'Mean loss: model 0.25, swapcal 0.25, refit 0.25.'
+    """
     if not result.stretches:
         raise InvalidInput("this result has no losses over time; they come from a run of one number with a model")
     lines, rows = dict(result.stretches), list(result.stretches["row"])
@@ -172,51 +222,72 @@ _LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)))
 
 
 def bias_over_time(result: Result, which: str | None = None) -> Figure:
-    """Mean bias of all rows and of the worst groups in about twelve stretches of the stream, one after the other.
+    """Mean bias, or coverage, in about twelve stretches of the stream, one after the other.
 
-    Of the model's forecasts and of swapcal's, as far as there are both, unless `which` says "before" or "after".
+    Parameters
+    ----------
+    result : Result
+        Of an audit or a run.
+    which : str, optional
+        "before" or "after": this side alone, with the two worst groups.
+
+    Returns
+    -------
+    Figure
+        A line for all rows and for the worst group, before and after.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.audit(table, "late", "score", "day")
+    >>> bias_over_time(result)().get_title(loc="left")
+    'bias, points'
     """
-    words = result.wording
     sides = {name: side for name, side in result.columns.items() if which in (None, name) and side.histories}
-    named = list(next(iter(sides.values())).histories or {})[: N_LINES if len(sides) == 1 else 2] if sides else []
-    lines = {
-        (name, each): _stretches(history[name])
-        for name in named
-        for each, side in sides.items()
-        if name in (history := side.histories or {})
-    }
-    columns = _sides(
-        {f"{name}, {each}" if len(sides) > 1 else name: line for (name, each), line in lines.items()},
-        lambda line: {"rows": line[0].tolist(), "bias": (words.scale * line[1]).tolist()},
-        "group",
-    )
-    sentences = []
-    for (name, each), (_, mean) in lines.items():
-        known, since = mean[np.isfinite(mean)], since_text(sides[each], name)
+    words, both = result.wording, len(sides) > 1
+    kept = [side.histories or {} for side in sides.values()]
+    told = [name for name in next(iter(kept), ()) if all(name in each for each in kept)][: N_LINES - both]
+    times = next((side.times for side in sides.values() if any(side.times)), ())
+    what, middle = ("bias", 0.0) if words.coverage is None else ("coverage", 100.0 * words.coverage)
+    columns: dict[str, list[Any]] = {each: [] for each in ("side", "group", "rows", what)}
+    lines, sentences = {}, []
+    for (kind, side), name in product(sides.items(), told):
+        at, mean = _stretches((side.histories or {})[name])
+        known, since, lead = mean[np.isfinite(mean)], since_text(side, name), f"{kind}, " if both else ""
         if len(known):
             off = f", off {since}" if since else ""
-            whose = f" {each}" if len(sides) > 1 else ""
-            first, last = words.bias(float(known[0])), words.bias(float(known[-1]))
-            sentences.append(f"{readable(group_name(name))}{whose} from {first} to {last}{off}")
-    times = next((side.times for side in sides.values() if any(side.times)), ())
+            ends = f"from {words.bias(float(known[0]))} to {words.bias(float(known[-1]))}"
+            sentences.append(f"{lead}{readable(group_name(name))} {ends}{off}")
+        lines[kind, name] = at, middle + words.scale * mean
+        parts = [kind] * len(at), [name] * len(at), at.tolist(), lines[kind, name][1].tolist()
+        for column, values in zip(columns.values(), parts, strict=True):
+            column += values
 
     def draw(ax: "Axes") -> None:
-        ax.axhline(0.0, color=LIGHT["reference"], linewidth=1.2)
-        for (name, each), (at, mean) in lines.items():
-            color = LIGHT["muted"] if name == "all" and len(sides) == 1 else LIGHT[each]
-            label = plain_text(group_name(name), 30) + (f", {each}" if len(sides) > 1 else "")
-            style: dict[str, Any] = {"linewidth": 1.8, "marker": "o", "markersize": 3.2}
-            ax.plot(at, words.scale * mean, color=color, linestyle=_LINES[named.index(name)], label=label, **style)
+        ax.axhline(middle, color=LIGHT["reference"], linewidth=1.2)
+        for (kind, name), (at, values) in lines.items():
+            color = LIGHT["muted" if name == "all" and not both else kind]
+            label, style = plain_text(group_name(name), 30), _LINES[told.index(name)]
+            label = f"{kind}: {label}" if both else label
+            drawn: dict[str, Any] = {
+                "color": color,
+                "markersize": 3.2,
+                "marker": _MARKERS[kind],
+                "gid": kind if both else None,
+            }
+            ax.plot(at, values, linewidth=1.8, linestyle=style, label=label, **drawn)
         legend(ax, above=1)
         if not times:
             ax.locator_params(axis="x", nbins=4)
             return
-        start = next(iter((next(iter(sides.values())).histories or {}).values())).start
+        start = kept[0][told[0]].start
         chosen = np.unique(np.linspace(0, min(len(times), len(start)) - 1, 3).round().astype(int))
         ax.set_xticks(start[chosen], [plain_text(times[k] or count(float(start[k])), 12) for k in chosen])
 
     finding = f"Bias from the first rows to the last: {'; '.join(sentences)}." if sentences else "Nothing was recorded."
-    axes = {"x": "time" if times else "rows", "y": words.axis(), "grid": "y", "pad": 8.0 + 16.0 * len(lines)}
+    named = words.axis() if what == "bias" else "coverage, %"
+    axes = {"x": "time" if times else "rows", "y": named, "grid": "y", "pad": 14.0 + 14.0 * len(lines)}
     return Figure(columns, finding, 3.6, axes, draw, "" if lines else "nothing was recorded")
 
 
@@ -241,11 +312,35 @@ _FLOOR = 0.16
 Curves = list[tuple[str, str, Curve]]
 
 
-def reliability(result: Result, group: str = "all", section: Section | None = None) -> Figure:
-    """What was forecast against the property of what came, by bins of forecasts, for one group ("all" is all rows).
+def reliability(result: Result, group: str = "all", section: Section | None = None, small: bool = False) -> Figure:
+    """What was forecast against the property of what came, by bins of forecasts, for one group.
 
-    On the diagonal forecasts are right on average; below it they were too high. Vertical lines are intervals that hold
-    for all bins together; bars at the bottom are rows. `section` is the first one of the result, unless given.
+    On the diagonal forecasts are right on average; below it they were too high.
+
+    Parameters
+    ----------
+    result : Result
+        Of an audit or a run.
+    group : str
+        Its name, such as "day=Tue"; "all" is all rows.
+    section : Section, optional
+        Of a result with several: the class or the model; else the first.
+    small : bool
+        Without a legend, for a place among others.
+
+    Returns
+    -------
+    Figure
+        Points with intervals that hold for all bins together, and bars of rows.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.audit(table, "late", "score", "day")
+    >>> print(reliability(result, "day=Tue").finding)   # doctest: +NORMALIZE_WHITESPACE
+    Reliability of the mean for day=Tue. The model: 0 of 1 bin is off the diagonal beyond its interval;
+    most where 0.5 was forecast and 0.5 came (200 rows).
     """
     sides, words = (section or result.first).columns, result.wording
     curves = [(which, side.label, side.curves[group]) for which, side in sides.items() if group in side.curves]
@@ -274,7 +369,7 @@ def reliability(result: Result, group: str = "all", section: Section | None = No
         shape = _shape(whole, low, high)
         shape.apply(ax)
         _diagonal(ax, low, high)
-        _bars(ax, finite, shape)
+        _bars(ax, finite, shape, small)
         for which, label, curve in finite:
             _points(ax, which, side_label(which, label, len(finite) == 1, 22), curve, low, high)
         margin = 0.02 * (high - low)
@@ -287,10 +382,62 @@ def reliability(result: Result, group: str = "all", section: Section | None = No
             ax.set_yticks([tick for tick in ax.get_yticks() if low - margin <= tick <= high + margin])
         ax.xaxis.set_major_formatter(thousands)
         ax.yaxis.set_major_formatter(thousands)
-        legend(ax)
+        if not small:
+            legend(ax)
 
     axes = {"x": f"forecast: {words.name}", "y": words.outcome}
     return Figure(columns, finding, 4.3, axes, draw, "" if len(everything) else "nothing was forecast for this group")
+
+
+def reliability_of_groups(result: Result, most: int = 6) -> Figure:
+    """Reliability of all rows and of the worst groups, in small diagrams beside each other.
+
+    Parameters
+    ----------
+    result : Result
+        Of an audit or a run.
+    most : int
+        How many diagrams.
+
+    Returns
+    -------
+    Figure
+        Of several models, their curves of all rows on the same axes.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.audit(table, "late", "score", "day")
+    >>> len(reliability_of_groups(result)().child_axes)   # all rows, Monday, Tuesday
+    3
+    """
+    if result.kind == "comparison":
+        return reliability_of_models(result)
+    if result.task == "interval":
+        raise InvalidInput("intervals have no reliability diagram; draw their coverage: plot('groups') or plot('time')")
+    sides, leading, words = result.columns, result.first.leading, result.wording
+    ranked = ["all", *(leading.groups.name[j] for j in leading.groups.ranked())]
+    single = {name: reliability(result, name, small=True) for name in ranked if name in leading.curves}
+    single = dict(list(single.items())[:most])
+    columns = {key: [each for one in single.values() for each in one.columns[key]] for key in single["all"].columns}
+    n_lines = -(-len(single) // 2)
+
+    def draw(ax: "Axes") -> None:
+        ax.set(xticks=[], yticks=[])
+        for each in ax.spines.values():
+            each.set_visible(False)
+        for which, side in sides.items():
+            ax.plot([], [], label=side_label(which, side.label, len(sides) == 1, 22), **_style(which, 4.6))
+        legend(ax, above=2)
+        for k, (name, figure) in enumerate(single.items()):
+            bottom = 1.0 - (k // 2 + 0.86) / n_lines
+            part = ax.inset_axes((0.06 + 0.52 * (k % 2), bottom, 0.42, 0.70 / n_lines))
+            dress(part, "", plain_text(group_name(name), 26), pad=3.0)
+            figure.draw(part)
+
+    axes = {"x": f"forecast: {words.name}", "y": words.outcome, "pad": 24.0}
+    return Figure(columns, single["all"].finding, 0.8 + 2.0 * n_lines, axes, draw)
 
 
 # Colors and markers of models; so many are drawn.
@@ -338,7 +485,7 @@ def _diagonal(ax: "Axes", low: float, high: float) -> None:
     ax.plot([low, high], [low, high], color=LIGHT["reference"], linewidth=1.0, linestyle=(0, (4, 3)), gid="diagonal")
 
 
-def _bars(ax: "Axes", curves: Curves, shape: "_Shape") -> None:
+def _bars(ax: "Axes", curves: Curves, shape: "_Shape", small: bool) -> None:
     """Rows by forecast, along the bottom: before a little to the left of the bin's mean, after to the right."""
     most = max(float(curve.count.max()) for _, _, curve in curves if len(curve.count))
     floor, width = shape.inverse(-_FLOOR), 0.0 if shape.bent else 0.008 * (shape.high - shape.low)
@@ -346,6 +493,8 @@ def _bars(ax: "Axes", curves: Curves, shape: "_Shape") -> None:
         shift = (-0.6 if which == "before" else 0.6) * width if len(curves) > 1 else 0.0
         tops = [shape.inverse(-_FLOOR + 0.8 * _FLOOR * rows / most) for rows in curve.count.tolist()]
         ax.vlines(curve.forecast + shift, floor, tops, color=LIGHT[which], linewidth=2.6, alpha=0.6, gid=which)
+    if small:
+        return
     text, style = f"bars: rows, at most {count(most)} in a bin", {"fontsize": SMALL - 0.5, "color": LIGHT["muted"]}
     below: dict[str, Any] = {
         "xycoords": "axes fraction",
@@ -442,7 +591,26 @@ def _limits(values: Any, domain: tuple[float, float] | None) -> tuple[float, flo
 
 
 def error_over_time(result: Result) -> Figure:
-    """Swap error against rows so far, both on logarithmic scales, with the guarantee and the rate T^(1/3) beside it."""
+    """Swap error against rows so far, both on logarithmic scales, with the guarantee and the rate T^(1/3) beside it.
+
+    Parameters
+    ----------
+    result : Result
+        Of a run.
+
+    Returns
+    -------
+    Figure
+        A line for each.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.recalibrate(table, "late", "score", "day", seed=1)
+    >>> error_over_time(result)().get_xscale()
+    'log'
+    """
     history = result.first.history
     if history is None:
         raise InvalidInput("this result has no history; errors over time come from a run, or an audit that kept it")
@@ -494,7 +662,26 @@ def error_over_time(result: Result) -> Figure:
 
 
 def forecast_histogram(result: Result) -> Figure:
-    """Rows by bins of forecasts: whether forecasts kept their spread."""
+    """Rows by bins of forecasts: whether forecasts kept their spread.
+
+    Parameters
+    ----------
+    result : Result
+        Of an audit or a run.
+
+    Returns
+    -------
+    Figure
+        Steps, before and after.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.audit(table, "late", "score", "day")
+    >>> forecast_histogram(result).finding
+    'Spread of forecasts. The model: 1 of 1 bins are used, most often 0 to 1 (100 % of the rows).'
+    """
     sides, words, parts = result.columns, result.wording, []
     for kind, side in sides.items():
         which, total = kind if len(sides) > 1 else side.label or kind, float(side.histogram.sum())
@@ -544,9 +731,28 @@ def forecast_histogram(result: Result) -> Figure:
 
 
 def loss_change(result: Result) -> Figure:
-    """Mean loss before and after. The interval at "after" is that of the paired difference, laid off from "before".
+    """Mean loss before and after; the interval at "after" is that of the paired difference, laid off from "before".
 
     Both columns meet the same outcomes, so the difference is known much better than either loss.
+
+    Parameters
+    ----------
+    result : Result
+        Of a run.
+
+    Returns
+    -------
+    Figure
+        Two points and an interval.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5] * 400, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.recalibrate(table, "late", "score", "day", seed=1)
+    >>> print(loss_change(result).finding)   # doctest: +NORMALIZE_WHITESPACE
+    Brier score: 0.25 before, 0.25 after, a change of 0 % (95 % interval 0 % to 0 %):
+    no significant difference.
     """
     paired, name = result.change, next(iter(result.paired), "")
     if paired is None:
@@ -591,7 +797,25 @@ def loss_change(result: Result) -> Figure:
 
 
 def regrets(found: Omniprediction) -> Figure:
-    """Swap regret of every loss, with the most that the theorem allows: totals, on a scale of powers of ten."""
+    """Swap regret of every loss, with the most that the theorem allows: totals, on a scale of powers of ten.
+
+    Parameters
+    ----------
+    found : Omniprediction
+        What `omniprediction` gave.
+
+    Returns
+    -------
+    Figure
+        Two points for each loss.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> x, y = np.ones((400, 1)), np.tile([0.0, 1.0], 200)
+    >>> regrets(sc.omniprediction(np.full(400, 0.5), y, x, sc.Finite(1), ["squared"])).finding
+    'Swap regret of 1 loss, and the most that the swap error allows.'
+    """
     columns, n = found.columns, len(found.losses)
     finding = f"Swap regret of {counted(n, 'loss', 'losses')}, and the most that the swap error allows."
 

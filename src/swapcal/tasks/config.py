@@ -33,7 +33,7 @@ def option(help: str, default: Any = None, **limits: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TaskConfig:
-    """What is asked of a table. The help of each field says what it is; here is what that leaves open.
+    """What is asked of a table: the options of the commands, under their names.
 
     Parameters
     ----------
@@ -43,23 +43,58 @@ class TaskConfig:
         Column of a model's forecasts, or those of its intervals or classes.
     groups : str or sequence
         For whom: what `Groups` takes. "sex,race,sex*race,age >= 60", or a list of such.
+    categories : sequence of str
+        Columns of `groups` whose numbers are names (stores, postcodes), so that there are no bands of them.
+    linear : sequence of str
+        Columns of numbers: all linear functions of them; with `learn`, features.
+    hypotheses : str, optional
+        Whom instead of `groups`, as text: "trees(age,income,depth=2,bins=8)" are all boxes of these columns.
     property : str or Elicitable
-        Also a property object, whose own range then holds.
+        What is forecast, by name ("mean", "quantile:0.9") or as an object, whose own range then holds.
+    interval : float, optional
+        Intervals that cover this share of outcomes in every group.
+    classes : bool
+        The outcome names a class.
     low, high : float, optional
         Where not given: (0, 1) if all outcomes are 0 or 1, else their smallest and largest. An audit looks at all rows
         for it; a run, which may not know what comes, at the first `prefix` rows. Later outcomes and forecasts outside
         are counted, and warned about once: they are scored and shown as they are, and biases take the end of the range.
+    positive : str, optional
+        The outcome is 1 where the column equals this text.
     weight : str, optional
         Weights are divided by the largest; in a run by that of the first `prefix` rows, and later ones that are larger
         count as much as that one.
     learn : bool, optional
         None: with groups, intervals and classes, and not with keys. Columns in `linear` are then features.
+    horizon : int, optional
+        Rows that will come; else what the file says, or any number.
+    time : str, optional
+        Column of the rows' times, not falling.
     known, delay : str, optional
-        Time stamps or numbers, as in `time`; without `time`, row numbers from 1 on.
+        When outcomes were known: a column of time stamps or numbers, as in `time` (without `time`, row numbers from 1
+        on); or after how long, "2d", or after how many rows, "500".
+    order : str
+        "arrival": late outcomes are learned as they come. "forecast": when all earlier ones are known.
     later : bool
         For runs with a state file: outcomes that are blank come later, and are learned from when they are there.
+    id, corrections : str, bool
+        Column by which a second file of outcomes names the rows; whether the last of several outcomes counts.
+    seed : int, optional
+        Of the draws between two neighboring forecasts.
+    trust, levels : float, int
+        How clean a model's forecasts must be to be kept, and how many level sets of them join the groups.
+    jitter : float, optional
+        For quantiles: what to spread equal outcomes over; else the gap where they heap up.
     bins : int, optional
         Of an audit: take forecasts together in so many equal bins. Of a run: values to forecast.
+    r : float
+        Power of the error, 1 or more.
+    costs : str, optional
+        What a false alarm and a missed event cost who acts on the forecasts, "1:5".
+    limit : int
+        Largest number of groups.
+    anytime : bool
+        Intervals that hold at any time, for a file that grows and is looked at again.
     by : str, optional
         Column of keys; a row without one is an error.
     cluster : str, optional
@@ -71,6 +106,14 @@ class TaskConfig:
         known late.
     protect, budget
         As for `Forecaster`.
+    learner : str, optional
+        A learner of your own beside the groups, "module:Class".
+    keep : str or sequence of str
+        Columns of the file that the output has as well; "all" for all of them.
+    bad_rows : str
+        "stop" at a cell that is no number, or "skip": it counts as missing, and the row is counted.
+    against : sequence of str, optional
+        What a run is compared with: "refit", "isotonic", "platt", or "none".
 
     Examples
     --------
@@ -88,7 +131,7 @@ class TaskConfig:
         "--classes one column for each class.",
         flags=("--p", "--hint"),
     )
-    groups: Any = option("Columns, intersections, comparisons: sex,race,sex*race,age >= 60.", ())  # noqa: RUF009
+    groups: Any = option("Columns, combinations, comparisons: sex,race,sex*race,age>=60.", ())  # noqa: RUF009
     categories: Sequence[str] = option(
         "Columns of --groups whose numbers are names (stores, postcodes): no bands of them.", ()
     )

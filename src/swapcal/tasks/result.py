@@ -163,14 +163,46 @@ class Section:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
-    """Everything that is told of an audit ("audit"), a run ("run") or of several models ("comparison").
+    """Everything that is told of an audit, a run or of several models. It prints as the command does.
 
-    source: where the rows come from. y: the column of outcomes. property: what was forecast, as it prints; wording:
-    how to speak of it. r: the power of the errors. sections: one; for classes the likeliest one ("top"), then each of
-    them; one for each model that is compared. paired: losses before and after on the same rows, by the name of the
-    loss; in a comparison those of the first model and of another one, by its name. bands: where columns of numbers
-    were cut into groups. jitter: over how much outcomes were spread. config and versions: what it takes to get the
-    result again, and in details what else there is to say of that.
+    Attributes
+    ----------
+    kind, task : str
+        "audit", "run" or "comparison"; of one number ("scalar"), an "interval" or "classes".
+    verdict : Verdict
+        `kind` in a word, `headline` in a sentence, and `sentences` with what is behind it.
+    source, y : str
+        Where the rows come from, and the column of outcomes.
+    property, wording : str, Wording
+        What was forecast, as it prints, and how to speak of it.
+    counts : Counts
+        Rows that were scored, and those that were left out, for which reason.
+    sections : tuple
+        One; for classes the likeliest one ("top"), then each of them; one for each model that is compared.
+    paired, against : dict
+        Losses before and after on the same rows, by the name of the loss; in a comparison those of the first model and
+        of another one, by its name. And those of a refit and of whatever else was asked about.
+    lateness, guarantee : Lateness, Guarantee, optional
+        How late outcomes were and what of a correction was shown; what is promised. Of a run.
+    discovery, costs : Discovery, Costs, optional
+        Subgroups that were found; what acting on the forecasts loses.
+    r, range, bands, clusters, seed, jitter, stretches
+        The power of the errors; the range of outcomes; where columns of numbers were cut into groups; which rows count
+        together; the seed of the draws; over how much outcomes were spread; losses over time.
+    config, versions, details
+        What it takes to get the result again.
+    data : frame
+        The table with the new columns, of `sc.recalibrate`; `frame` gives it.
+
+    Examples
+    --------
+    >>> import swapcal as sc
+    >>> table = {"late": [0, 1, 1, 0] * 100, "score": [0.5, 0.8, 0.8, 0.5] * 100, "day": ["Mon", "Tue"] * 200}
+    >>> result = sc.audit(table, "late", "score", "day")
+    >>> result.verdict.kind, result.verdict.headline[:48]
+    ('BIASED', 'Forecasts are too high by 15.0 points on average')
+    >>> result.overall["rows"], list(result.by_group["group"])
+    (400, ['all', 'day=Mon', 'day=Tue'])
     """
 
     kind: Literal["audit", "run", "comparison"]
@@ -274,16 +306,23 @@ class Result:
         Parameters
         ----------
         kind : str
-            "groups": bias by group. "reliability": predicted and observed, of all rows or of `group=`. "time": bias
-            over time. "loss": loss of the model, of swapcal and of a refit over time.
+            "groups": bias by group, before and after. "reliability": predicted and observed, of all rows and the worst
+            groups, or of `group=` alone. "time": bias or coverage over time. "loss": loss of the model, of swapcal and
+            of a refit over time.
         ax : matplotlib.axes.Axes, optional
             Where to draw.
         **options
             Whatever else the figure takes, such as `group=` or `most=`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            A notebook shows new ones as a picture.
         """
         import swapcal.report.figures as figures
 
-        kinds: dict[str, Any] = {"groups": figures.bias_by_group, "reliability": figures.reliability}
+        diagrams = figures.reliability if "group" in options else figures.reliability_of_groups
+        kinds: dict[str, Any] = {"groups": figures.bias_by_group, "reliability": diagrams}
         kinds |= {"time": figures.bias_over_time, "loss": figures.loss_over_time}
         one_of(kind, "kind", tuple(kinds))
         return kinds[kind](self, **options)(ax)
