@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install check format quick test test-python thorough bits slow games spark kills bad sanitize soak bench demo docs picture trace clean
+.PHONY: install check format quick test test-python thorough bits slow games spark kills bad checked sanitize soak bench demo docs picture trace clean
 
 install: $(STAMP)
 
@@ -61,10 +61,11 @@ test-python: install
 bits: install
 	$(BIN)/python -W ignore tests/bits/runs.py
 
-# Rates, repeated guarantees and long series of kills: nine minutes on two cores, test by test, as some files are long.
+# Rates, repeated guarantees and long series of kills: nine minutes on two cores, and the build with sanitizers, test by test, as some files are long.
 # Spark is half a gigabyte and needs Java: CI installs it (`.ci/run`); without it, its tests are skipped.
-slow: install spark
+slow: install spark checked
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(SANITIZED) -m pytest -p no:cacheprovider -q tests/engine/test_native_edges.py tests/audits/test_native_audit.py
 
 # 500 games of 300 rounds against every promise that is printed; the counts go into docs/guarantees.md.
 games: install
@@ -79,21 +80,27 @@ spark: install
 		echo "pyspark could not be installed: the tests of Spark are skipped"
 	$(JAVA) || echo "no Java could be installed: the tests of Spark are skipped"
 
-# Kills at random moments, of runs and of the service under load, at the pace at which they commit by default: KILLS in
-# all, shared out to three formats and two stores. See docs/reliability.md.
+# Kills at random moments, of runs in all their forms, of the service under load and of a stream on Spark, at the pace
+# at which they commit by default: KILLS in all, shared out. What is counted goes into docs/reliability.md.
+COUNTED := $(BIN)/python tools/counts.py
 KILLS ?= 1000
-KILLED ?= csv jsonl parquet sqlite postgres
-kills: install
+KILLED ?= csv jsonl parquet late later interval classes by sqlite postgres spark
+kills: install spark
 	for subject in $(KILLED); do \
-		$(BIN)/python tools/kill_many.py $$subject $$(($(KILLS) / $(words $(KILLED)))) || exit 1; \
+		$(COUNTED) "kills: $$subject" $(BIN)/python tools/kill_many.py $$subject $$(($(KILLS) / $(words $(KILLED)))) || exit 1; \
 	done
 
-# Requests that are wrong in their bytes, paths, methods and bodies: BAD of them, and a tenth of those that schemathesis
-# makes up from the OpenAPI document. Each must be refused by name, and nothing may have changed.
+# What is wrong, BAD times over the service and as often over the API: requests that are wrong in their bytes, paths,
+# methods and bodies; those that schemathesis makes up from the OpenAPI document; odd arguments of every kind; states that
+# were forged; files that were damaged. Each must be refused by name, and nothing may have changed.
 BAD ?= 100000
+PLAYED := env SWAPCAL_EFFORT=all $(BIN)/python -m pytest -q
 bad: install
-	$(BIN)/python tools/bad_requests.py $(BAD)
-	SWAPCAL_EFFORT=all $(BIN)/python -m pytest -q -m slow tests/service/test_hostile.py
+	$(COUNTED) "bad requests" $(BIN)/python tools/bad_requests.py $(BAD)
+	$(COUNTED) "requests made up from the OpenAPI document" $(PLAYED) -m slow tests/service/test_hostile.py
+	$(COUNTED) "100,000 odd arguments" $(PLAYED) tests/engine/test_fuzz.py tests/audits/test_fuzz_audit.py
+	$(COUNTED) "1,000 forged states of every kind" $(PLAYED) tests/suites/test_stateful.py -k made_by_hand
+	$(COUNTED) "5,000 damaged files" $(PLAYED) tests/tasks/test_files.py -k damaged_files
 
 # The compiled module once more, with the address and undefined behavior sanitizers, in an environment beside the usual
 # one that shares its packages; and the tests that reach every kernel: engine, learning hint, audit, marks, readers. Left
@@ -105,18 +112,22 @@ CHECKED_TESTS ?= $(filter-out $(patsubst %,tests/engine/test_%.py,rates guarante
 PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libubsan.so) \
 	$(shell g++ -print-file-name=libstdc++.so)
 
-sanitize: install
+SANITIZED = LD_PRELOAD="$(PRELOAD)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 SWAPCAL_BACKEND=native \
+	$(CHECKED)/bin/python
+
+checked: install
 	$(PYTHON) -m venv $(CHECKED)
 	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
 		> $$($(CHECKED)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/shared.pth
 	$(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
 		--config-settings=cmake.define.SWAPCAL_SANITIZE=ON --config-settings=build-dir=build/sanitize-cmake .
-	LD_PRELOAD="$(PRELOAD)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 SWAPCAL_BACKEND=native \
-		$(CHECKED)/bin/python -m pytest -p no:cacheprovider -x $(CHECKED_TESTS)
 
-# Half an hour of steady load on the service, and its memory all the while; see docs/service-bench.md.
+sanitize: checked
+	$(SANITIZED) tools/counts.py "sanitizers" $(CHECKED)/bin/python -m pytest -p no:cacheprovider -x $(CHECKED_TESTS)
+
+# An hour of steady load on the service, and its memory all the while; see docs/service-bench.md.
 soak: install
-	nice -n 5 $(BIN)/swapcal bench service --soak 30 --rate 300 --docs docs
+	$(COUNTED) "steady load for an hour" nice -n 5 $(BIN)/swapcal bench service --soak 60 --rate 300 --docs docs
 
 bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './benchmarks[peers]'

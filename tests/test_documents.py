@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,15 @@ def test_the_architecture_names_files_and_functions_that_are_there() -> None:
     missing = [f"{path}:{name}" for path, name in sorted(places) if not (package / path).is_file()]
     missing += [f"{path}:{name}" for path, name in sorted(places) if name and name not in defined(package / path)]
     assert missing == []
+
+
+def test_counts_replace_the_row_of_their_name(tmp_path: Path) -> None:
+    page, counts = tmp_path / "page.md", runpy.run_path(str(ROOT / "tools" / "counts.py"))
+    page.write_text(
+        f"# A\n\n{counts['HEAD']}\n| what | command | counted |\n|---|---|---|\n| old | `a` | 1 |\n\n## B\n\n| x |\n"
+    )
+    for name, counted in (("new", "2"), ("old", "3"), ("new", "4")):
+        counts["record"](name, "b", counted, page)
+    rows = [line for line in page.read_text().splitlines() if line.startswith("|")]
+    assert rows[2:] == ["| old | `b` | 3 |", "| new | `b` | 4 |", "| x |"]
+    assert page.read_text().count("\n\n## B\n") == 1

@@ -1,17 +1,21 @@
 """`python kill_many.py SUBJECT N [SEED]`: N kills at random moments, at the default pace of commits.
 
-SUBJECT csv, jsonl or parquet is `swapcal run` with such an output: the command itself in a process of its own, ended
-with SIGKILL and started again until it is done; then its output must have the bytes of a run that was left alone, and
-nothing else may be left over.
+SUBJECT csv, jsonl or parquet is `swapcal run` with such an output, and late, later, interval, classes and by are its
+other forms: the command itself in a process of its own, ended with SIGKILL and started again until it is done; then its
+output must have the bytes of a run that was left alone, and nothing else may be left over.
 
 SUBJECT sqlite or postgres is `swapcal serve` on such a store, under load by four clients, ended with SIGKILL and
 started again 20 times for each store; then every answer must be in the store, once, and a twin that plays the log
 without a kill must come to the same forecasts and the same state, bit for bit.
 
+SUBJECT spark is a stream of events over files, whose driver, JVM and workers are killed and started again on their
+checkpoint until all is played; then every event must have its one row, with the forecast of a plain loop.
+
 Prints the counts after each that came to its end, and ends with 1 if anything was lost.
 """
 
 import contextlib
+import importlib
 import random
 import signal
 import subprocess
@@ -20,35 +24,30 @@ import tempfile
 import time
 from pathlib import Path
 
-ASKED = ("--y", "y", "--hint", "p", "--groups", "g", "--weight", "w", "--seed", "3")
-N_ROWS = 400_000
-# Kills of a service on one store.
-SERIES = 20
+from swapcal.tasks.by_key import PAUSE
 
-
-def write_table(path: Path, n: int) -> None:
-    """A CSV with missing outcomes and hints, values that come late, and labels outside the range of the first ones."""
-    rng, late = random.Random(1), random.Random(2)
-    lines = ["y,p,g,w,t,k"]
-    for t in range(n):
-        p = rng.random()
-        y = "" if rng.random() < 0.05 else f"{(1 if t < n // 2 else 2) * p * rng.random():.6f}"
-        hint = "" if rng.random() < 0.05 else f"{p:.6f}"
-        group = f"late {t % 3}" if t > n // 2 else "ab"[t % 2]
-        lines.append(f"{y},{hint},{group},{rng.randint(0, 3)},{10 * t},{10 * (t + late.randint(1, 60))}")
-    path.write_text("\n".join(lines) + "\n")
-
-
-def start(folder: Path, ending: str) -> subprocess.Popen[bytes]:
-    """The run, with its state and output in `folder`."""
-    files = ("--out", str(folder / f"out.{ending}"), "--state", str(folder / "run.state"))
-    command = [sys.executable, "-m", "swapcal.cli", "run", str(folder.parent / "in.csv"), *ASKED, *files]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+TESTS = Path(__file__).parent.parent / "tests"
+sys.path[:0] = [str(TESTS / folder) for folder in ("helpers", "suites", "compat")]
+# What is asked, by `TASKS` and `LONG` of test_killed.py, and the form of the output.
+FORMS = {
+    "csv": ("scalar, learning", "csv"),
+    "jsonl": ("scalar, learning", "jsonl"),
+    "parquet": ("scalar, learning", "parquet"),
+    "late": ("scalar, known", "csv"),
+    "later": ("scalar, later", "csv"),
+    "interval": ("interval, known", "jsonl"),
+    "classes": ("classes", "parquet"),
+    "by": ("scalar, by", "csv"),
+}
+N_ROWS = 200_000
+# Seconds between commits, where they are more than one.
+PAUSES = {"by": PAUSE}
+# Kills of a service on one store, and most kills of a stream.
+SERIES, OF_A_STREAM = 20, 8
 
 
 def kill_services(where: str, wanted: int, seed: str) -> int:
     """Kill until there were enough; 0 if all was well."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
     from postgres_running import database, postgres_running
     from service_killing import ORDERED, SPEC, check_store, killed
 
@@ -71,53 +70,90 @@ def kill_services(where: str, wanted: int, seed: str) -> int:
     return 0
 
 
-def kill_runs(ending: str, wanted: int, seed: str) -> int:
+def start(folder: Path, ending: str, name: str) -> subprocess.Popen[bytes]:
+    """The run, with its state and output in `folder`."""
+    files = ("--out", str(folder / f"out.{ending}"), "--state", str(folder / "run.state"))
+    asked = (str(folder.parent / name), "--config", str(folder.parent / "run.toml"))
+    command = [sys.executable, "-m", "swapcal.cli", "run", *asked, *files]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def kill_runs(form: str, wanted: int, seed: str) -> int:
     """Kill until there were enough; 0 if all was well."""
-    rng = random.Random(ending + seed)
+    known = importlib.import_module("test_killed")
+    (task, ending), rng = FORMS[form], random.Random(form + seed)
+    names = ("blanks.csv", "in.csv") if form == "later" else ("in.csv",)
     with tempfile.TemporaryDirectory() as made:
         root = Path(made)
-        write_table(root / "in.csv", N_ROWS)
+        known.write_tables(root, N_ROWS)
+        (root / "run.toml").write_text((known.TASKS | known.LONG)[task])
         (root / "alone").mkdir()
         began = time.monotonic()
-        assert start(root / "alone", ending).wait() == 0
-        seconds, expected = time.monotonic() - began, (root / "alone" / f"out.{ending}").read_bytes()
+        for name in names:
+            assert start(root / "alone", ending, name).wait() == 0
+        seconds = (time.monotonic() - began) / len(names)
+        expected = (root / "alone" / f"out.{ending}").read_bytes()
         kills = cases = wrong = 0
         while kills < wanted:
             folder = root / f"case{cases}"
             folder.mkdir()
-            code, patience_grows = -signal.SIGKILL, 1.0
-            while code:
-                running = start(folder, ending)
-                # Around the first two commits of a start, which come a second apart; later ones get longer, so that
-                # every case comes to its end on a busy machine too.
-                patience = rng.uniform(0.3, 1.1) * min(seconds, 3.0) * patience_grows
-                patience_grows *= 1.03
+            # Around the first commits of a start; later ones get longer, so that every case comes to its end on a busy
+            # machine too.
+            patience_grows, left = 1.0, list(names)
+            while left:
+                running = start(folder, ending, left[0])
+                patience = rng.uniform(0.3, 1.1) * min(seconds, 4.0 * PAUSES.get(form, 1.0)) * patience_grows
+                patience_grows *= 1.05
                 try:
                     code = running.wait(patience)
                 except subprocess.TimeoutExpired:
                     running.kill()
-                    running.wait()
-                    kills += 1
-                    continue
-                if code < 0:
-                    kills += 1  # somebody else's kill is as good
-                    continue
-                if code:
+                    code = running.wait()
+                kills += code == -signal.SIGKILL
+                if code > 0:
                     assert running.stderr is not None
                     sys.stderr.write(running.stderr.read().decode())
                     break
-            names = sorted(each.name for each in folder.iterdir())
-            same = not code and (folder / f"out.{ending}").read_bytes() == expected
-            wrong += not same or names != sorted([f"out.{ending}", "run.state"])
+                del left[: code == 0]
+            same = not left and (folder / f"out.{ending}").read_bytes() == expected
+            wrong += not same or {each.name for each in folder.iterdir()} != {f"out.{ending}", "run.state"}
             cases += 1
-            sys.stdout.write(f"{ending}: {kills} kills in {cases} runs of {N_ROWS:,} rows, {wrong} with a difference\n")
+            sys.stdout.write(f"{form}: {kills} kills in {cases} runs of {N_ROWS:,} rows, {wrong} with a difference\n")
             sys.stdout.flush()
     return 1 if wrong else 0
 
 
+def kill_streams(wanted: int, seed: str) -> int:
+    """Kill until there were enough; 0 if all was well."""
+    test_spark = importlib.import_module("test_spark")
+    rng, kills, streams = random.Random(seed), 0, 0
+    while kills < wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "events"
+            test_spark.events(source, 12, seed=streams)
+            own, done = 0, False
+            while not done:
+                commits = len(list((Path(folder) / "wild check" / "commits").glob("[0-9]*")))
+                more = commits + rng.randint(1, 4) if own < OF_A_STREAM else 10**9
+                done = not test_spark.killed(Path(folder), more, wait=rng.random() * 0.3)
+                own += not done
+            rows = test_spark.played(Path(folder) / "wild")
+            forecasts = {row[1]: row[4] for row in rows if row[3] == "forecast"}
+            n_events = sum(len(path.read_text().splitlines()) for path in source.iterdir())
+            if len(rows) != n_events or forecasts != test_spark.expected(source):
+                sys.stdout.write(f"spark: after {kills + own} kills: {len(rows)} rows of {n_events} events\n")
+                return 1
+        kills, streams = kills + own, streams + 1
+        sys.stdout.write(f"spark: {kills} kills in {streams} streams, every event once, all as the loop\n")
+        sys.stdout.flush()
+    return 0
+
+
 def main(subject: str, wanted: str, seed: str = "") -> int:
     """What the command line says."""
-    return (kill_services if subject in ("sqlite", "postgres") else kill_runs)(subject, int(wanted), seed)
+    if subject == "spark":
+        return kill_streams(int(wanted), seed)
+    return (kill_runs if subject in FORMS else kill_services)(subject, int(wanted), seed)
 
 
 if __name__ == "__main__":

@@ -222,6 +222,13 @@ class Forecaster(Stateful):
         self._assemble(rules, State(rules, identity=who))
         kernels.remind()
 
+    @classmethod
+    def by_rules(cls, rules: Rules, identity: str) -> "Forecaster":
+        """A fresh one by rules that were checked before, with the identity that follows from this name."""
+        made = cls.__new__(cls)
+        made._assemble(rules, State(rules, identity=Identity.derived(identity, rules.seed)))
+        return made
+
     def _assemble(self, rules: Rules, state: State) -> None:
         self.hypotheses, self.hint, self.state = rules.hypotheses, rules.hint, state
         self._round = Round(rules, state, native=kernels.native)

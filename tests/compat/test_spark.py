@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -99,20 +100,19 @@ def stream(
     sink: Path,
     checkpoint: Path,
     *,
-    forget_after: float | None = None,
-    trigger: str | None = None,
+    seed: int = 7,
+    idle: float | None = None,
+    watermark: str | None = None,
 ) -> Any:
-    """The query over the files, one file for each micro-batch, into Parquet; started, for all that is there or ever."""
+    """The query over the files, one file for each micro-batch, into Parquet; started, for all that is there."""
     from swapcal.compat import spark as on_spark
 
     found = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(source))
     settings: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex"], "time": "t", "id": "case"}
     settings |= {"weight": "w", "never": "never"}
-    played = on_spark.recalibrate(found, **settings, seed=7, limit=10, forget_after=forget_after)
+    played = on_spark.recalibrate(found, **settings, seed=seed, limit=10, idle=idle, watermark=watermark)
     writer = played.writeStream.format("parquet").option("path", str(sink))
-    writer = writer.option("checkpointLocation", str(checkpoint))
-    when: dict[str, Any] = {"availableNow": True} if trigger is None else {"processingTime": trigger}
-    return writer.trigger(**when).start()
+    return writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
 
 
 @pytest.fixture(scope="module")
@@ -256,20 +256,111 @@ def killed(tmp_path: Path, commits: int, *, wait: float = 0.0) -> bool:
     return alive
 
 
-def test_keys_that_are_idle_leave_by_a_timer(spark: Any, tmp_path: Path) -> None:
-    source = tmp_path / "events"
-    events(source, 1, n_keys=3, n=3)
-    # No event comes any more: Spark starts batches for the timers alone.
-    query = stream(spark, source, tmp_path / "out", tmp_path / "check", forget_after=1.0, trigger="1 second")
-    deadline = time.monotonic() + 1200
-    left: list[tuple[Any, ...]] = []
-    while len(left) < 3 and query.exception() is None and time.monotonic() < deadline:
-        time.sleep(0.5)
-        left = [row for row in played(tmp_path / "out") if row[3] == "idle"]
-    query.stop()
-    assert query.exception() is None
-    assert {row[0] for row in left} == {"store 0", "store 1", "store 2"}
-    assert all(row[1] is None and row[4] is None for row in left)
+def write_events(folder: Path, *files: list[tuple[str | None, float | None, str, float | None]]) -> None:
+    """Files of events: store, time, case, outcome."""
+    folder.mkdir(exist_ok=True)
+    for k, rows in enumerate(files, start=len(list(folder.iterdir()))):
+        named = (dict(zip(("store", "t", "case", "y"), row, strict=True)) for row in rows)
+        path, more = folder / f"{k:03}.json", {"p": 0.5, "sex": "f", "w": 1.0}
+        path.write_text("".join(json.dumps({**row, **more}) + "\n" for row in named))
+        os.utime(path, (1_700_000_000 + k, 1_700_000_000 + k))
+
+
+def test_keys_leave_by_the_time_of_events(spark: Any, tmp_path: Path) -> None:
+    source, far = tmp_path / "events", 1e18
+    write_events(
+        source,
+        [("a", 1.0, "a1", None), ("b", 2.0, "b1", None), ("far", far, "f1", None)],
+        # A time ahead of the clock moves no watermark: nobody has left.
+        [("a", 40.0, "a1", 1.0), ("b", 60.0, "b2", None)],
+        [("c", 200.0, "c1", None)],
+        [("c", 201.0, "c2", None)],
+        # Later than the watermark: played like any other, by a key that has left and begins anew.
+        [("a", 45.0, "a1", 0.0), ("a", 46.0, "a2", None), ("c", 202.0, "c1", 1.0)],
+    )
+    out = tmp_path / "out"
+    query = stream(spark, source, out, tmp_path / "check", idle=100.0, watermark="10 seconds")
+    query.awaitTermination()
+    rows = {(row[0], row[1]): [each[3] for each in played(out) if each[:2] == row[:2]] for row in played(out)}
+    assert rows["a", "a1"] == ["forecast", "learned", "unknown"]
+    assert rows["a", None] == ["idle", "idle"]
+    assert rows["b", None] == ["idle"]
+    assert ("c", None) not in rows
+    assert rows["c", "c1"] == ["forecast", "learned"]
+    assert rows["far", "f1"] == rows["a", "a2"] == ["forecast"]
+
+
+def test_bad_events_stop_no_stream_and_other_settings_do(spark: Any, tmp_path: Path) -> None:
+    source, out, check = tmp_path / "events", tmp_path / "out", tmp_path / "check"
+    write_events(
+        source,
+        [("a", 1.0, "1", None), (None, 2.0, "2", None), ("a", None, "3", None), ("a", 3.0, "1", 7.0)],
+        [("a", 4.0, "1", 1.0), ("b", 5.0, "4", None)],
+    )
+    stream(spark, source, out, check).awaitTermination()
+    statuses = {(row[1], row[3]) for row in played(out)}
+    assert {("2", "invalid"), ("3", "invalid"), ("1", "invalid"), ("1", "learned"), ("4", "forecast")} <= statuses
+    write_events(source, [("b", 6.0, "4", 1.0)])
+    with pytest.raises(Exception, match="another property, seed, groups or settings"):
+        stream(spark, source, out, check, seed=8).awaitTermination()
+    stream(spark, source, out, check).awaitTermination()
+    assert ("b", "4", 6.0, "learned") in {row[:4] for row in played(out)}
+
+
+def test_whole_numbers_are_keys_ids_and_groups_beside_missing_ones(spark: Any, tmp_path: Path) -> None:
+    """pandas, by which Spark hands over events, would make decimals of them; keys are those of a loop."""
+    from swapcal.compat import spark as on_spark
+
+    big, source = 2**60, tmp_path / "events"
+    source.mkdir()
+    rows: list[tuple[Any, ...]] = [
+        (7, big + 1, 1.0, None, 3),
+        (7, None, 2.0, None, None),
+        (7, big + 2, 3.0, None, None),
+        (None, 5, 4.0, None, 3),
+    ]
+    rows += [(-8, 5, 5.0, None, 4), (7, big + 1, 6.0, 1.0, 3)]
+    for k, some in enumerate((rows, [(7, big + 2, 7.0, 0.0, None), (7, big + 3, 8.0, None, 3)])):
+        named = (dict(zip(("k", "i", "t", "y", "g"), row, strict=True)) for row in some)
+        (source / f"{k}.json").write_text("".join(json.dumps(row) + "\n" for row in named))
+        os.utime(source / f"{k}.json", (1_700_000_000 + k, 1_700_000_000 + k))
+    found = spark.readStream.schema("k bigint, i bigint, t double, y double, g int").option("maxFilesPerTrigger", 1)
+    played = on_spark.recalibrate(found.json(str(source)), key="k", y="y", time="t", id="i", groups=["g"], seed=3)
+    assert dict(played.dtypes) | {"k": "bigint", "i": "bigint"} == dict(played.dtypes)
+    query = played.writeStream.format("memory").queryName("numbers").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "check")).start().awaitTermination()
+    table = {(row["k"], row["i"], row["y"]): row for row in spark.sql("select * from numbers").collect()}
+    statuses = {name: row["status"] for name, row in table.items()}
+    assert statuses == {
+        (7, big + 1, None): "forecast", (7, None, None): "invalid", (7, big + 2, None): "forecast",
+        (None, 5, None): "invalid", (-8, 5, None): "forecast", (7, big + 1, 1.0): "learned",
+        (7, big + 2, 0.0): "learned", (7, big + 3, None): "forecast",
+    }  # fmt: skip
+    own = forecaster_for_key(
+        sc.Forecaster(sc.Probability(), sc.Groups(["g"], limit=100), seed=3, max_pending=4096), "key", key_text("7")
+    )
+    made = [own.predict({"g": g}) for g in (3, None)]
+    own.update(made[0], 1.0)
+    own.update(made[1], 0.0)
+    expected = [*map(float, made), float(own.predict({"g": 3}))]
+    assert [table[7, big + k, None]["forecast"] for k in (1, 2, 3)] == expected
+
+
+def test_a_stream_without_its_store_is_told_which_line_to_add(spark: Any) -> None:
+    from swapcal.compat import spark as on_spark
+
+    name = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.unset(name)
+    try:
+        found = spark.readStream.format("rate").load().selectExpr("value", "1.0 y", "value t")
+        with pytest.raises(InvalidInput) as refused:
+            on_spark.recalibrate(found, key="value", y="y", time="t", id="value", seed=1)
+        line = re.search(r"spark\.conf\.set\(.*\)", str(refused.value))
+        assert line is not None
+        exec(line[0], {"spark": spark})
+        assert on_spark.recalibrate(found, key="value", y="y", time="t", id="value", seed=1).isStreaming
+    finally:
+        spark.conf.set(name, frames.ROCKS)
 
 
 def test_a_stream_is_the_loop_also_when_the_driver_is_killed(spark: Any, tmp_path: Path) -> None:

@@ -93,13 +93,16 @@ def test_keys_of_every_type_have_the_forecasts_of_a_run_by_key(tmp_path: Path, k
 
 def test_bad_events_are_rows_with_a_reason_and_stop_nothing() -> None:
     nan = float("nan")
-    events = {"store": ["a", None, "a", "a", "a", "a"], "t": [1.0, 2.0, 3.0, None, 5.0, 6.0]}
-    events |= {"case": ["1", "2", "3", "4", None, "1"], "p": [0.5, 0.5, 1.5, 0.5, 0.5, None], "y": [nan] * 5 + [1.0]}
+    events = {"store": ["a", None, "a", "a", "a", "a", "a"], "t": [1.0, 2.0, 3.0, None, 5.0, 6.0, -float("inf")]}
+    events |= {"case": ["1", "2", "3", "4", None, "1", "5"], "p": [0.5, 0.5, 1.5, 0.5, 0.5, None, 0.5]}
+    events["y"] = [nan, nan, nan, nan, nan, 1.0, nan]
     columns = SparkColumns("store", "y", "p", (), ("t",), None, "case")
     own = sc.Forecaster(sc.Probability(), sc.Finite(1), seed=1, max_pending=8)
-    played = play_bucket(KeyBucket(own), pa.Table.from_pandas(pd.DataFrame(events)), columns).to_pandas()
-    assert played["status"].tolist() == ["invalid"] * 3 + ["forecast", "invalid", "learned"]
-    words = ("no 'store'", "no 't'", "no 'case'", None, "1.5", None)
+    table = play_bucket(KeyBucket(own), pa.Table.from_pandas(pd.DataFrame(events)), columns)
+    assert {column.num_chunks for column in table.columns} == {1}  # Spark takes no others
+    played = table.to_pandas()
+    assert played["status"].tolist() == ["invalid"] * 4 + ["forecast", "invalid", "learned"]
+    words = ("no 'store'", "no 't'", "no 'case'", "no 't'", None, "1.5", None)
     for reason, word in zip(played["reason"], words, strict=True):
         assert pd.isna(reason) if word is None else word in reason
 
@@ -154,8 +157,8 @@ def test_idle_keys_start_anew_and_get_a_row() -> None:
     at([1.0], bucket)
     at([1e9], bucket, "far")
     assert list(bucket.states) == ["a", "far"]  # a time far ahead forgets no other key
-    for bucket.clock, key in ((10.0, "a"), (20.0, "b")):
-        at([bucket.clock], bucket, key)
+    for moment, key in ((10.0, "a"), (20.0, "b")):
+        at([moment], bucket, key)
     del bucket.states["far"]
     again = KeyBucket(own).filled(bucket.to_bytes())
     assert (again.forget(15.0), list(again.states)) == (["a"], ["b"])

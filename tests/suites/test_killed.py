@@ -39,6 +39,8 @@ TASKS = {
     "classes, known": CLASS + KNOWN + 'weight = "w"\n',
     "classes, later": CLASS + "later = true\n",
 }
+# At the pace of the command itself, by `make kills`.
+LONG = {"scalar, learning": NUMBER, "scalar, by": NUMBER + 'by = "s"\n'}
 QUICK = [("scalar", "csv", "steps"), ("scalar, known", "jsonl", "often"), ("scalar, later", "csv", "often")]
 QUICK += [("interval, later", "jsonl", "often"), ("classes", "parquet", "often")]
 SLOW = [("scalar", "csv", "random"), ("interval, known", "csv", "often"), ("classes, later", "csv", "often")]
@@ -58,20 +60,20 @@ def test_a_run_that_is_killed_goes_on_bit_for_bit(tmp_path: Path, task: str, end
     assert sum(codes.count(KILLED) for codes in report["codes"]) >= part(3, 2), report
 
 
-def write_tables(root: Path) -> None:
+def write_tables(root: Path, n: int = N) -> None:
     """A table with missing cells, values that come late and outcomes outside the first range; and it with more blanks.
 
     The second is the first three fifths, blank in every third outcome and in the last ones.
     """
     rng, late = random.Random(1), random.Random(2)
     lines = ["y,c,p,pa,pb,g,s,w,t,k"]
-    for t in range(N):
+    for t in range(n):
         p, blank = rng.random(), rng.random() < 0.05
-        y = "" if blank else f"{(1 if t < N // 2 else 2) * p * rng.random():.6f}"
+        y = "" if blank else f"{(1 if t < n // 2 else 2) * p * rng.random():.6f}"
         name = "" if blank else "a" if rng.random() < p else "b"
         hint = "" if rng.random() < 0.05 else f"{p:.6f}"
-        group = f"late {t % 3}" if t > N // 2 else "ab"[t % 2]
-        cells = (y, name, hint, f"{p:.4f}", f"{1 - p:.4f}", group, f"s{rng.randint(0, 3)}", rng.randint(0, 3))
+        group = f"late {t % 3}" if t > n // 2 else "ab"[t % 2]
+        cells = (y, name, hint, f"{p:.4f}", f"{1 - p:.4f}", group, f"s{rng.randint(0, n // 80)}", rng.randint(0, 3))
         lines.append(",".join(map(str, (*cells, 10 * t, 10 * (t + late.randint(1, 60))))))
     (root / "in.csv").write_text("\n".join(lines) + "\n")
     head, *rows = lines

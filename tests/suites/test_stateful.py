@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from effort import ALL
 from swapcal import state
 from swapcal.cases import Cases
 from swapcal.engine import kernels
@@ -374,7 +375,7 @@ def _larger(plain: Any) -> Any:
     return 10**9 if type(plain) is int else plain
 
 
-N_FORGED = 40
+N_FORGED = 1000 if ALL else 40
 ODD = [None, True, 0, -1, 3, 1.5, float("nan"), 2**31, 2**53, 2**63, 10**30, "", "x", [], [0], {}, {"kind": "Mean"}]
 
 

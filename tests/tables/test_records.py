@@ -283,6 +283,7 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "long row": ("t.csv", CSV + b"1,2,x\n\n3,4,a,b\n", r"t\.csv, row 2: it has 4 cells where the header has 3"),
     "open quote": ("t.csv", CSV + b'1,2,x\n3,4,"x\n' + b"5,6,y\n" * 9, "row 2: a quotation mark is opened and never"),
     "long cell": ("t.csv", CSV + b'1,2,x\n3,4,"x\n' + b"5,6,y\n" * 3_000_000, "a quotation mark that is not closed"),
+    "latin short": ("t.csv", CSV + b"1,2,x\n3,Z\xfcrich\n", r"t\.csv, row 2: it has 2 cells where the header has 3"),
     "latin": ("t.csv", CSV + b"1,2,x\n3,4,Z\xfcrich\n", r"row 2, column 'city': the bytes b'Z\\xfcrich' are no text"),
     "latin header": ("t.csv", b"\xe4ge,income,city\n1,2,3\n", "begins with text that is not UTF-8"),
     "latin number": ("t.csv", CSV + b"1,\xfc,x\n", r"row 1, column 'income': the bytes .* save the file as UTF-8"),

@@ -4,8 +4,10 @@ import contextlib
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -148,7 +150,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_run_that_is_killed_goes_on_where_it_was_committed(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_goes_on_where_it_was_committed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """In a process of its own, which commits whenever it can, and is killed at two places, or at four."""
     rows, script = tmp_path / "rows.csv", tmp_path / "killed.py"
     written(rows)
@@ -156,17 +158,20 @@ def test_a_run_that_is_killed_goes_on_where_it_was_committed(tmp_path: Path) -> 
     whole, out, state = tmp_path / "whole.csv", tmp_path / "out.csv", tmp_path / "state.db"
     run_by_key(rows, QUESTION, out=whole, processes=2)
     places = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    # Names of sockets are short, and pytest's folders are deep.
+    scratch = Path(tempfile.mkdtemp())
+    request.addfinalizer(lambda: shutil.rmtree(scratch))
     for stop in (*((400, 1200, 1800, 2400) if ALL else (800, 1800)), None):
         command = [sys.executable, str(script), str(rows), str(out), str(state)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": places}
-        ) as run:
+        around = {**os.environ, "PYTHONPATH": places, "TMPDIR": str(scratch)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=around) as run:
             assert run.stdout is not None
             for line in run.stdout:
                 if stop is not None and int(line) >= stop:
                     run.kill()
             assert (run.wait() == 0) == (stop is None)
     assert out.read_bytes() == whole.read_bytes()
+    assert not [path for path in scratch.rglob("*") if path.suffix == ".db" or path.name.startswith("swapcal-")]
 
 
 def test_many_keys_with_few_rows_are_visited_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What was in files, and what a run does to it: nothing is lost, mixed up, read twice, or written in two places."""
 
+import functools
 import hashlib
 import json
 import os
@@ -19,6 +20,8 @@ import pytest
 
 import swapcal as sc
 from commands import ASKED, lines_of, process, refused, run, swapcal, table
+from effort import part
+from file_attack import attack_files
 from swapcal.errors import DataError, InvalidInput, StateFileError
 from swapcal.state import atomic_write
 from swapcal.tables.batch import Batch, Fingerprint
@@ -27,6 +30,7 @@ from swapcal.tasks import checkpoint, outputs
 from swapcal.tasks.checkpoint import Checkpoint, StateLock, lock_of
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.runner import Stopped
+from swapcal.tasks.scalar import ScalarTask
 
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 
@@ -525,3 +529,69 @@ def test_row_groups_are_of_one_size_and_none_is_empty(tmp_path: Path, monkeypatc
         output.close()
         data = parquet.read_metadata(path)
         assert [data.row_group(k).num_rows for k in range(data.num_row_groups)] == sizes
+
+
+# Files that are damaged, and files that change while they are read
+
+
+def test_damaged_files_are_taken_or_refused_in_one_sentence(tmp_path: Path) -> None:
+    """A part of what `make bad` gives to every command."""
+    counts = attack_files(tmp_path, part(5000, 60))
+    assert min(counts["taken"], counts["refused"]) > part(500, 6)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("change", ["cut", "other rows", "more rows", "gone"])
+def test_an_input_that_changes_while_it_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ending: str, change: str
+) -> None:
+    """What was read counts, or a sentence says what is wrong; who goes on notices, and nothing is mixed up."""
+    n = 4000
+    frame = pd.DataFrame({"y": np.arange(n) % 2, "p": np.arange(n) % 97 / 97, "g": ["ab"[k % 2] for k in range(n)]})
+
+    def write(frame: pd.DataFrame) -> None:
+        if ending == "parquet":
+            frame.to_parquet("beside", row_group_size=500)
+        elif ending == "jsonl":
+            frame.to_json("beside", orient="records", lines=True)
+        else:
+            frame.to_csv("beside", index=False)
+        # In the same file: one that was replaced under its name would be read as it was.
+        with open(f"in.{ending}", "r+b" if os.path.exists(f"in.{ending}") else "wb") as file:
+            file.truncate(0)
+            file.write(Path("beside").read_bytes())
+        os.remove("beside")
+
+    (folder / "in.csv").unlink()
+    write(frame)
+    monkeypatch.setattr("swapcal.tables.records.read", functools.partial(read, batch_rows=500))
+    (folder / "run.toml").write_text("prefix = 100\nseed = 1\n")
+    monkeypatch.setattr("swapcal.tables.sources.BLOCK", 1 << 12)
+    advance, batches = ScalarTask.advance, list[Any]()
+
+    def changing(state: ScalarTask, batch: Any) -> Any:
+        batches.append(batch)
+        if len(batches) == 3:
+            if change == "gone":
+                os.remove(f"in.{ending}")
+            elif change == "cut":
+                os.truncate(f"in.{ending}", os.path.getsize(f"in.{ending}") // 2)
+            else:
+                write(frame.assign(p=0.5) if change == "other rows" else pd.concat([frame, frame]))
+        return advance(state, batch)
+
+    monkeypatch.setattr(ScalarTask, "advance", changing)
+    command = ("run", f"in.{ending}", *ASKED, "--config", "run.toml", "--out", "out.csv", "--state", "state")
+    first = swapcal(*command)
+    assert first.exit_code in (0, 2), first.output
+    write(frame)
+    again = swapcal(*command)
+    assert len(batches) > 3
+    for ended in (first, again):
+        assert "unforeseen" not in ended.output
+        assert "Traceback" not in ended.output
+    if again.exit_code:
+        assert "are not those that" in again.stderr or "start over" in again.stderr.lower(), again.stderr
+    else:
+        assert swapcal(*command[:-4], "--out", "whole.csv").exit_code == 0
+        assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()

@@ -109,3 +109,12 @@ def test_results_print_and_give_a_frame() -> None:
 def test_a_result_that_was_read_again_prints_the_same(task: Any) -> None:
     result = task(frame("events"), TaskConfig("y", "p", ("g",)))
     assert str(from_json(to_json(result))) == str(result)
+
+
+def test_what_has_been_corrected_is_not_to_be_corrected_again() -> None:
+    rows = frame("real").assign(g=lambda f: np.where(f.index > 3900, "new", "old"))
+    rows.loc[rows["g"] == "new", "y"] *= 1.2 ** np.arange(99)
+    result = run(rows, TaskConfig("y", "p", ("g",), interval=0.9, seed=1))
+    assert result.verdict.kind == "BIASED"
+    assert "swapcal run" not in "\n".join(summary(result))
+    assert "corrected already" in " ".join(summary(result))

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 BAD_INPUT, INTERRUPTED = 2, 130
-EXIT_CODES = "Exit codes: 0 fine, 1 above --fail-above, 2 bad input, 130 stopped with Ctrl-C."
 # Environment variable: set it to see where an error came from.
 TRACEBACK = "SWAPCAL_TRACEBACK"
 

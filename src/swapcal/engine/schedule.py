@@ -230,7 +230,9 @@ def run(
     keep = len(labels) > min(chunk, _FEW) or not alone
     fresh = keep and state.pending.issued == 0
     before = state.snapshot() if keep and not fresh else None
-    groups = rules.hypotheses.snapshot() if hasattr(rules.hypotheses, "snapshot") else None
+    # Rows that were read before teach a class nothing.
+    learns = hasattr(rules.hypotheses, "snapshot") and not isinstance(X, Rows)
+    groups = rules.hypotheses.snapshot() if learns else None  # type: ignore[attr-defined]
     play = play_alone if alone else _each
     first, whole = state.pending.issued, planned(state.pending, state.waiting, labels, late, waits)
     try:

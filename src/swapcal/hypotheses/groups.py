@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from swapcal import potentials
 from swapcal.errors import GroupsWarning, InvalidInput, StateFileError
@@ -455,15 +456,51 @@ class Groups(OverVectors):
         Groups
             A new one.
         """
+        twin = self._untaught()
+        if spec["vocabulary"] is not None:
+            twin._learn(spec)
+        return twin
+
+    def twin(self) -> "Groups":
+        """These definitions with all that they have learned; the two go on apart."""
+        twin = self._untaught()
+        twin._edges = dict(self._edges)
+        self._vocabulary.copied_to(twin._vocabulary)
+        return twin
+
+    def _untaught(self) -> "Groups":
         twin = object.__new__(Groups)
         for name in ("columns", "_definitions", "_vectors", *_SETTINGS, "groups"):
             setattr(twin, name, getattr(self, name))
         twin._edges, twin._warned = {}, False
         twin._memory = None if self._memory is None else _Memory(self.columns)
         twin._vocabulary = twin._empty()
-        if spec["vocabulary"] is not None:
-            twin._learn(spec)
         return twin
+
+    def settled_rows(self, X: Any, n_rows: int) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """What `rows` would give with nothing learned; and for which rows whatever they hold has its position.
+
+        Such rows are those of every twin, whatever that has learned since.
+
+        Parameters
+        ----------
+        X : mapping, frame, Batch, list of mappings or Rows
+            The cases.
+        n_rows : int
+            How many there are.
+
+        Returns
+        -------
+        Rows, array of bool
+            The row of each, and which of them may be used.
+        """
+        other = self.twin()
+        other._warned = True
+        rows, others = other.rows(X, n_rows), [at for at in self._vocabulary.other if at > 0]
+        new = (rows.indices >= len(self.names)) | np.isin(rows.indices, others)
+        settled = np.ones(n_rows, dtype=np.bool_)
+        settled[np.repeat(np.arange(n_rows), np.diff(rows.indptr))[new]] = False
+        return rows, settled
 
     def _empty(self) -> Vocabulary:
         names = ["all", *(one.name for one in self._definitions.fixed)]

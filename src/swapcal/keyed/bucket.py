@@ -19,7 +19,7 @@ Key = str | int
 
 
 class KeyBucket(Stateful):
-    """The streams of some keys, each as bytes, with the time of its last event and what a clock said then.
+    """The streams of some keys, each as bytes, with the time of its last event.
 
     Parameters
     ----------
@@ -56,9 +56,7 @@ class KeyBucket(Stateful):
     ) -> None:
         self.template, self.idle = template, idle
         self.rules: dict[str, Any] = {"remember": remember, "order": order, "settle": settle}
-        self.states: dict[Key, tuple[float, float, bytes]] = {}
-        # What the clock says, in seconds: of events that are played now.
-        self.clock = 0.0
+        self.states: dict[Key, tuple[float, bytes]] = {}
         # Of the events that were played last and are invalid, by their positions: why.
         self.reasons: dict[int, str] = {}
         made = {**configuration(template), **self.rules, "hypotheses": dict(template.hypotheses.spec())}
@@ -94,26 +92,26 @@ class KeyBucket(Stateful):
             return [each for some in halves for each in self._played(key, times, events, *some)]
         for at in np.flatnonzero(answers.codes == STATUSES.index("invalid")).tolist():
             self.reasons[start + at] = f"the outcome is not in the range of {self.template.property!r}"
-        self.states[key] = float(times[stop - 1]), self.clock, stream.to_bytes()
+        self.states[key] = float(times[stop - 1]), stream.to_bytes()
         return [answers]
 
     def _stream(self, key: Key, now: float) -> Cases:
-        used, _, state = self.states.get(key, (now, 0.0, None))
+        used, state = self.states.get(key, (now, None))
         if state is None or (self.idle is not None and now - used > self.idle):
             return Cases(forecaster_for_key(self.template, "key", key_text(str(key))), **self.rules)
         return Cases.from_bytes(state)
 
     def forget(self, before: float) -> list[Key]:
-        """Forget keys whose last event came before the clock said so much; which ones."""
-        gone = [key for key, (_, seen, _) in self.states.items() if seen < before]
+        """Forget keys whose last event was before this time; which ones."""
+        gone = [key for key, (used, _) in self.states.items() if used < before]
         for key in gone:
             del self.states[key]
         return gone
 
     def to_state(self) -> Saved:
         """All keys with their times; what they have in common is not saved."""
-        keys = [[key, used, seen] for key, (used, seen, _) in self.states.items()]
-        return Saved([self.digest, keys], {}, {str(k): state for k, (_, _, state) in enumerate(self.states.values())})
+        keys = [[key, used] for key, (used, _) in self.states.items()]
+        return Saved([self.digest, keys], {}, {str(k): state for k, (_, state) in enumerate(self.states.values())})
 
     @classmethod
     def from_state(cls, packed: Packed, *, bucket: "KeyBucket | None" = None) -> "KeyBucket":
@@ -124,10 +122,10 @@ class KeyBucket(Stateful):
             raise StateFileError(f"{made}: give the same ones, or begin anew with another checkpoint")
         if bucket is None or len(packed.parts) != len(keys):
             raise StateFileError("this saved state is damaged: its keys and states do not fit")
-        for k, (key, used, seen) in enumerate(keys):
+        for k, (key, used) in enumerate(keys):
             if type(key) not in (str, int):
                 raise StateFileError(f"this saved state is damaged: {key!r} is no key")
-            bucket.states[key] = float(used), float(seen), packed.parts[str(k)]
+            bucket.states[key] = float(used), packed.parts[str(k)]
         return bucket
 
     def filled(self, data: bytes) -> "KeyBucket":

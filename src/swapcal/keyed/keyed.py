@@ -12,6 +12,7 @@ from swapcal import hypotheses as classes
 from swapcal import inputs
 from swapcal.audits import Audit
 from swapcal.engine.kernels import seed_for
+from swapcal.engine.state import Rules
 from swapcal.errors import InvalidInput, StateFileError, UnknownForecast
 from swapcal.forecast import Forecast, Number
 from swapcal.forecaster import Forecaster
@@ -62,18 +63,29 @@ def forecaster_for_key(template: Forecaster, *names: str, hypotheses: Hypotheses
     >>> one.rules.seed == two.rules.seed, one.to_bytes() == forecaster_for_key(template, "key", '"Paris"').to_bytes()
     (False, True)
     """
-    settings = dict(template.rules.settings())
-    settings["seed"], settings["blocks"] = seed_for(settings["seed"], *names), min(settings["blocks"], MOST_BLOCKS)
-    hint = template.hint
+    seed = seed_for(template.rules.seed, *names)
+    if hypotheses is not None:
+        return Forecaster.by_rules(_key_rules(template, hypotheses).reseeded(seed), json.dumps(names))
+    twin: Any
+    own = twin = template.hypotheses
+    rules = template.rules.settled.get("keys") or _key_rules(template, own)
+    if hasattr(own, "twin"):
+        twin = own.twin()
+    elif hasattr(own, "snapshot"):
+        twin = own.resumed(own.spec()) if hasattr(own, "resumed") else classes.from_spec(own.spec())
+    made = Forecaster.by_rules(rules.reseeded(seed, twin), json.dumps(names))
+    # What is the same for all keys is checked once, and worked out once.
+    template.rules.settled.setdefault("keys", made.rules)
+    return made
+
+
+def _key_rules(template: Forecaster, hypotheses: Hypotheses) -> Rules:
+    """The rules of a template as a key has them, with the template's seed."""
+    settings, hint = dict(template.rules.settings()), template.hint
+    settings["blocks"] = min(settings["blocks"], MOST_BLOCKS)
     if type(hint) is OnlineRegression and hint.most_full > MOST_FULL:
         hint = replace(hint, most_full=MOST_FULL)
-    if hypotheses is None:
-        own: Any = template.hypotheses
-        hypotheses = own
-        if hasattr(own, "snapshot"):
-            spec = own.spec()
-            hypotheses = own.resumed(spec) if hasattr(own, "resumed") else classes.from_spec(spec)
-    return Forecaster(template.property, hypotheses, hint=hint, identity=json.dumps(names), **settings)
+    return Rules(template.property, hypotheses, hint, **settings)
 
 
 def configuration(template: Forecaster) -> dict[str, Any]:

@@ -18,7 +18,8 @@ class Store:
 
     def __init__(self, path: str | PathLike[str] | None) -> None:
         self.path = None if path is None else fspath(path)
-        self._file = sqlite3.connect(self.path or ":memory:", timeout=0.0, check_same_thread=False)
+        place = ":memory:" if self.path is None else self.path
+        self._file = sqlite3.connect(place, timeout=0.0, check_same_thread=False)
         try:
             if self.path is not None:
                 # Before the journal, so that the lock is of the file itself: it ends with the process at the latest.
@@ -45,7 +46,8 @@ class Store:
             with self._file:
                 yield self._file
         except sqlite3.Error as error:
-            raise StateFileError(f"the store {self.path or 'in memory'} could not be used: {error}") from error
+            where = {None: "in memory", "": "in a temporary file"}.get(self.path, self.path)
+            raise StateFileError(f"the store {where} could not be used: {error}") from error
 
     def put(self, states: list[tuple[str, float, bytes]]) -> None:
         """Store or replace states, in one transaction."""
@@ -95,9 +97,12 @@ class Store:
 
 
 class ScratchStore(Store):
-    """States that end with the process: nothing waits for the disk."""
+    """States that end with the process: nothing waits for the disk, and the file has no name to be left over."""
 
     journal, synchronous = "OFF", "OFF"
+
+    def __init__(self) -> None:
+        super().__init__("")
 
 
 class StateStore(Store):

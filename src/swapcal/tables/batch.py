@@ -156,7 +156,7 @@ def _from_list(values: list[Any]) -> Coded | Float64Array:
     return Coded(codes, tuple(places)[1:])
 
 
-def taken(column: Coded | Float64Array, rows: IntArray) -> Coded | Float64Array:
+def taken(column: Coded | Float64Array, rows: IntArray | slice) -> Coded | Float64Array:
     """Some rows of a column."""
     return Coded(column.codes[rows], column.values) if isinstance(column, Coded) else column[rows]
 

@@ -405,14 +405,8 @@ def _pieces(
     source: Source, delimiter: str, width: int, places: dict[str, str], *, whole_lines: bool
 ) -> Iterator[Piece]:
     arrow, arrow_csv = package("pyarrow", "reading CSV"), package("pyarrow.csv", "reading CSV")
-    wrong: list[Any] = []
-
-    def on_wrong(row: Any) -> str:
-        wrong.append(row)
-        return "error"
-
     # Line ends inside quotes are rare, but if they were not allowed the rows of such a file would come apart.
-    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_wrong)
+    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = arrow_csv.ConvertOptions(
         column_types={place: arrow.binary() for place in places.values()},
         # With no column at all pyarrow would read every one.
@@ -428,24 +422,24 @@ def _pieces(
         if not block.strip():
             return Piece(0, {name: arrow.array([], arrow.binary()) for name in places})
         read = arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names)
-        wrong.clear()
         try:
             table = arrow_csv.read_csv(arrow.BufferReader(block), read, parse, convert)
         except arrow.ArrowCancelled:
             # pyarrow listens to Ctrl-C by itself, and reports it as an error of its own.
             raise KeyboardInterrupt from None
         except arrow.ArrowInvalid as error:
-            raise _refused(source.name, done, width, delimiter, wrong, error) from None
+            raise _refused(source.name, done, width, delimiter, error) from None
         return Piece(table.num_rows, {name: table.column(place).combine_chunks() for name, place in places.items()})
 
     return parsed(source, delimiter, width, parse_block, whole_lines=whole_lines)
 
 
-def _refused(name: str, done: int, width: int, delimiter: str, wrong: list[Any], error: Exception) -> DataError:
-    if not wrong:
+def _refused(name: str, done: int, width: int, delimiter: str, error: Exception) -> DataError:
+    # pyarrow counts rows from 1; it has a handler for such rows too, which fails where their bytes are no text.
+    wrong = re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", str(error))
+    if wrong is None:
         return DataError(f"{name}, behind row {done}: it cannot be parsed ({error}); correct it")
-    # pyarrow counts rows from 1.
-    cells = f"row {done + wrong[0].number}: it has {wrong[0].actual_columns} cells where the header has {width}"
+    cells = f"row {done + int(wrong[1])}: it has {wrong[2]} cells where the header has {width}"
     return DataError(f"{name}, {cells}; put cells that hold a {delimiter!r} in quotes, or complete the row")
 
 

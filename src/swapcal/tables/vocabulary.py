@@ -195,10 +195,15 @@ class Vocabulary:
 
     def copy(self) -> "Vocabulary":
         """An independent copy."""
-        twin = Vocabulary(list(self.names), self.n, self.rare, self.keys, self.label)
-        twin.known, twin.counts = [dict(one) for one in self.known], [dict(one) for one in self.counts]
-        twin.other, twin.missing, twin.refused = list(self.other), list(self.missing), self.refused
+        twin = Vocabulary([], self.n, self.rare, self.keys, self.label)
+        self.copied_to(twin)
+        twin.refused = self.refused
         return twin
+
+    def copied_to(self, twin: "Vocabulary") -> None:
+        """Hand everything that was learned to one of the same keys."""
+        twin.names, twin.other, twin.missing = list(self.names), list(self.other), list(self.missing)
+        twin.known, twin.counts = [dict(one) for one in self.known], [dict(one) for one in self.counts]
 
     def unite(self, other: "Vocabulary") -> IntArray:
         """Take in the values that another one of the same keys has found; where each of its positions is here.

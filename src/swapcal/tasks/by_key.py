@@ -4,19 +4,18 @@ import contextlib
 import multiprocessing
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from swapcal import hypotheses
 from swapcal.audits.column import Column
@@ -27,11 +26,13 @@ from swapcal.errors import InvalidInput, StateFileError, SwapcalError
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite
+from swapcal.hypotheses.groups import Groups
 from swapcal.inputs import integer
 from swapcal.intervals.interval import Interval
 from swapcal.keyed.keyed import MOST_FULL, forecaster_for_key, key_text
 from swapcal.keyed.store import ScratchStore, StateStore
-from swapcal.protocols import Hypotheses
+from swapcal.protocols import Hypotheses, Rows
+from swapcal.sparse import sliced
 from swapcal.tables.batch import Batch, Coded, Fingerprint, by_value, taken, text
 from swapcal.tables.records import joined, opening, read
 from swapcal.tasks.audit import BINS, mergeable_column, merged_result
@@ -114,7 +115,7 @@ class Part(NamedTuple):
         """As a model takes them: the columns of the groups, or all rows."""
         return self.columns if self.columns else np.ones((len(self.y), 1))
 
-    def taken(self, rows: IntArray) -> "Part":
+    def taken(self, rows: IntArray | slice) -> "Part":
         """Some of the rows."""
         columns = {name: taken(column, rows) for name, column in self.columns.items()}
         hints = None if self.hints is None else self.hints[rows]
@@ -199,12 +200,12 @@ class KeyModels(NamedTuple):
         kinds: dict[str, Any] = {"scalar": Forecaster, "interval": Interval, "classes": Classes}
         return kinds[self.task].from_bytes(data)
 
-    def run(self, model: Any, part: "Part") -> Float64Array:
-        """The forecasts of some rows of one key, which are learned from."""
+    def run(self, model: Any, part: "Part", contexts: Any) -> Float64Array:
+        """The forecasts of some rows of one key, which are learned from; `contexts` as a model takes them."""
         if self.task == "scalar":
             part.more["missing"] = "skip"
         play = model.run_in_full if self.task == "classes" else model.run
-        forecasts: Float64Array = play(part.contexts, part.y, part.hints, order=self.order, **part.more)
+        forecasts: Float64Array = play(contexts, part.y, part.hints, order=self.order, **part.more)
         return forecasts
 
 
@@ -215,18 +216,14 @@ class KeyWorker:
     ----------
     models : KeyModels
         How the model of a key is made.
-    folder : path
-        For states that do not stay in memory; what is in it ends with the process.
-    number : int
-        Which process this is.
     resident : int
         How many keys stay in memory.
     """
 
-    def __init__(self, models: KeyModels, folder: Path, number: int, resident: int) -> None:
+    def __init__(self, models: KeyModels, resident: int) -> None:
         self._models, self._resident = models, resident
         self._entries: OrderedDict[str, Any] = OrderedDict()
-        self._store, self._dirty = ScratchStore(folder / f"{number}.db"), dict[str, None]()
+        self._store, self._dirty, self._spilled = ScratchStore(), dict[str, None](), False
         self._template = models.forecaster()
         self._columns, self._pairs, self._changed = models.columns(), PairedLosses(), 0
 
@@ -237,20 +234,32 @@ class KeyWorker:
         """
         if states:
             self._store.put([(key, 0.0, state) for key, state in states])
-        order = np.argsort(part.keys.codes, kind="stable")
-        codes = part.keys.codes[order]
-        starts = np.flatnonzero(np.diff(codes, prepend=-2))
-        forecasts = []
-        for rows in np.split(order, starts[1:]) if len(order) else ():
-            key = str(part.keys.values[part.keys.codes[rows[0]]])
-            forecasts.append(self._models.run(self._model(key, last), part.taken(rows)))
-            self._dirty[key] = None
-        if not forecasts:
+            self._spilled = True
+        if not len(part.y):
             return np.empty(0)
+        order = np.argsort(part.keys.codes, kind="stable")
+        ordered, forecasts = part.taken(order), []
+        starts = np.flatnonzero(np.diff(ordered.keys.codes, prepend=-2)).tolist()
+        rows, settled = self._settled_rows(ordered)
+        for first, end in pairwise([*starts, len(order)]):
+            key = str(part.keys.values[ordered.keys.codes[first]])
+            own = ordered.taken(slice(first, end))
+            contexts = sliced(rows, first, end) if rows is not None and settled[first:end].all() else own.contexts
+            model = self._model(key)
+            forecasts.append(self._models.run(model, own, contexts))
+            if not last:
+                self._keep(key, model)
         out = np.empty_like(np.concatenate(forecasts))
         out[order] = np.concatenate(forecasts)
         self._score(part, out)
         return out
+
+    def _settled_rows(self, part: Part) -> tuple[Rows | None, npt.NDArray[np.bool_]]:
+        """The rows of all keys at once, and which of them are so for every key; to read each key's takes long."""
+        groups = None if self._template is None else self._template.hypotheses
+        if not isinstance(groups, Groups):
+            return None, np.empty(0, dtype=np.bool_)
+        return groups.settled_rows(part.columns, len(part.y))
 
     def _score(self, part: Part, out: Float64Array) -> None:
         """Add rows to the audits of hints and of forecasts, and to their losses on the same rows."""
@@ -286,17 +295,20 @@ class KeyWorker:
         self._columns, self._pairs, self._changed = self._models.columns(), PairedLosses(), 0
         return states, columns, pairs, changed, time.process_time()
 
-    def _model(self, key: str, last: bool) -> Any:
+    def _model(self, key: str) -> Any:
         model = self._entries.pop(key, None)
         if model is None:
-            stored = self._store.get(key)
+            stored = self._store.get(key) if self._spilled else None
             model = self._models.fresh(key, self._template) if stored is None else self._models.load(stored[1])
-        self._entries[key] = model
+        return model
+
+    def _keep(self, key: str, model: Any) -> None:
+        """For the next rows of the key, and for who asks for its state."""
+        self._dirty[key], self._entries[key] = None, model
         while len(self._entries) > self._resident:
             oldest, left = self._entries.popitem(last=False)
-            if not last:
-                self._store.put([(oldest, 0.0, left.to_bytes())])
-        return model
+            self._store.put([(oldest, 0.0, left.to_bytes())])
+            self._spilled = True
 
 
 def serve(pipe: Connection) -> None:
@@ -339,7 +351,6 @@ class WorkerPool:
     """
 
     def __init__(self, n: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="swapcal-")
         # A server that has imported everything once and is then copied: the import takes as long as 100,000 rows.
         served = sys.platform == "linux"
         context: Any = multiprocessing.get_context("forkserver" if served else "spawn")
@@ -359,8 +370,8 @@ class WorkerPool:
 
     def begin(self, models: KeyModels, resident: int) -> None:
         """Tell every process what to play; comes first, and has no answer."""
-        for number, pipe in enumerate(self._pipes):
-            pipe.send((models, Path(self._folder.name), number, resident))
+        for pipe in self._pipes:
+            pipe.send((models, resident))
 
     def ask(self, what: str, arguments: Sequence[Any]) -> None:
         """Send a question to each process; `answers` must follow."""
@@ -393,7 +404,6 @@ class WorkerPool:
             if process.is_alive():
                 process.kill()
                 process.join()
-        self._folder.cleanup()
 
 
 # Rows that are handed out together, and seconds between commits.
@@ -473,7 +483,7 @@ def run_by_key(
     processes : int, optional
         How many; one for each core that may be used by default.
     resident : int
-        Keys that a process keeps in memory; others are on disk, in the folder for temporary files.
+        Keys that a process keeps in memory; others are on disk, in a temporary file without a name.
     fresh, overwrite, progress, stop, say
         As for `runner.run`.
     pause : float

@@ -285,7 +285,9 @@ def next_step(result: "Result") -> str:
     steps = {
         "CALIBRATED": "nothing to fix. To be told when that changes: swapcal watch --help",
         "NO CHANGE NEEDED": "keep the model's predictions. To be told when that changes: swapcal watch --help",
-        "BIASED": command or "correct it: swapcal run, or sc.recalibrate, and see what is left.",
+        "BIASED": "fewer and larger groups, or another model: this is corrected already."
+        if result.kind == "run"
+        else command or "correct it: swapcal run, or sc.recalibrate, and see what is left.",
         "RETRAIN": "fit the model again, with other features or newer rows.",
         "COMPARED": "audit the one that is to be used by itself.",
     }

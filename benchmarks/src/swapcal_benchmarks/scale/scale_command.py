@@ -13,7 +13,7 @@ from swapcal_benchmarks.scale.cold_keys import ColdKeys, cold_keys
 from swapcal_benchmarks.scale.key_costs import KeyCost, key_cost
 from swapcal_benchmarks.scale.scale_page import scale_page
 from swapcal_benchmarks.scale.spark_costs import SparkCost, spark_cost
-from swapcal_benchmarks.scale.two_cores import TwoCores, two_cores
+from swapcal_benchmarks.scale.two_cores import ManyKeys, TwoCores, many_keys, two_cores
 
 __all__ = ["measured", "scale_report"]
 
@@ -30,6 +30,7 @@ def scale_report(*, quick: bool, spark: bool, out: Path | None) -> Report:
         [KeyCost(*kept[name]) for name in kept if name.startswith("keys")],
         [ColdKeys(*kept[name]) for name in kept if name.startswith("cold")],
         TwoCores(*kept["cores"]),
+        [ManyKeys(*kept[name]) for name in kept if name.startswith("many")],
         [SparkCost(*kept[name]) for name in kept if name.startswith("spark")],
         command,
     )
@@ -44,6 +45,8 @@ def measured(*, quick: bool) -> dict[str, Callable[[], Sequence[Any]]]:
     for learning in (False, True):
         parts[f"cold {learning}"] = partial(cold_keys, 100, learning=learning, n_keys=70 if quick else 150)
     parts["cores"] = partial(two_cores, *((200, 500) if quick else (1000, 1000)), repetitions=1)
+    for n, rows in ((100, 2000), (10_000, 20)) if quick else ((1000, 2000), (100_000, 20), (200_000, 20)):
+        parts[f"many {n}"] = partial(many_keys, n, rows)
     parts["spark batch"] = partial(spark_cost, "batch", *((100, 100) if quick else (500, 1000)))
     # A loop over events takes long, so there are fewer of them.
     parts["spark stream"] = partial(spark_cost, "stream", *((100, 100) if quick else (200, 300)))

@@ -8,7 +8,7 @@ from swapcal_benchmarks.report import Table, document
 from swapcal_benchmarks.scale.cold_keys import ColdKeys
 from swapcal_benchmarks.scale.key_costs import GROUPS, KeyCost
 from swapcal_benchmarks.scale.spark_costs import SparkCost
-from swapcal_benchmarks.scale.two_cores import TwoCores
+from swapcal_benchmarks.scale.two_cores import ManyKeys, TwoCores
 
 __all__ = ["scale_page"]
 
@@ -19,11 +19,16 @@ _READING = 1.0
 
 
 def scale_page(
-    costs: Sequence[KeyCost], cold: Sequence[ColdKeys], cores: TwoCores, spark: Sequence[SparkCost], command: str
+    costs: Sequence[KeyCost],
+    cold: Sequence[ColdKeys],
+    cores: TwoCores,
+    many: Sequence[ManyKeys],
+    spark: Sequence[SparkCost],
+    command: str,
 ) -> str:
     """The whole page."""
     about = _INTRODUCTION.format(command=command, python=platform.python_version(), load=cores.load)
-    parts = [_cost_table(costs), _on_paper(costs, spark), _cores(cores), _spark(spark), _cold(cold), _HOW]
+    parts = [_cost_table(costs), _on_paper(costs, spark), _cores(cores), _many(many), _spark(spark), _cold(cold), _HOW]
     return document("Past one machine: what keys and rows cost", about.strip(), *(part.strip() for part in parts))
 
 
@@ -116,6 +121,25 @@ def _cores(cores: TwoCores) -> str:
     return f"## One machine, all cores\n\n{text}"
 
 
+def _many(many: Sequence[ManyKeys]) -> str:
+    few, more = many[:2]
+    ratio, by_processor = more.seconds / few.seconds, more.cpu / few.cpu
+    reached = "3 is allowed" if ratio <= 3.0 else "3 is allowed, and was NOT kept in this run"
+    cells = [(f"{m.keys:,}", f"{m.rows:,}", f"{m.seconds:.1f}", f"{m.cpu:.1f}", f"{m.memory:,.0f}") for m in many]
+    lines = [
+        "## Many keys",
+        "",
+        _wrapped(
+            f"`swapcal run --by` with two processes on rows of keys in any order. {more.keys:,} keys take {ratio:.1f}",
+            f"times as long as {few.keys:,} with as many rows, and {by_processor:.1f} times the processor time;",
+            f"{reached}. Memory is the most that all processes had together.",
+        ),
+        "",
+        Table("", ("keys", "rows a key", "seconds", "processor seconds", "memory, MB"), tuple(cells)).markdown(),
+    ]
+    return "\n".join(lines)
+
+
 def _spark(spark: Sequence[SparkCost]) -> str:
     if not spark:
         return "## Spark\n\nNot measured in this run: it was left out, or pyspark or Java is missing."
@@ -162,10 +186,12 @@ but for what stands under "on paper". How to use it: `swapcal.compat.spark`, `sw
 _HOW = """
 ## What is promised
 
-- The forecasts of a key are those of a `Forecaster` alone with its rows (`swapcal.keyed.sibling`), bit for bit,
-  whatever the number of processes or workers. Its seed is a hash of one secret seed and the key.
+- The forecasts of a key are those of a `Forecaster` alone with its rows (`swapcal.keyed.forecaster_for_key`), bit
+  for bit, whatever the number of processes or workers. Its seed is a hash of one secret seed and the key.
 - An audit that is merged from parts has the counts of a single pass, and the sums: to the last bit where they are exact
   (outcomes 0 and 1, forecasts that are multiples of a power of two), and to 1e-9 elsewhere, in any order of merging.
-- A stream that is killed goes on from its checkpoint with the same forecasts. The number of buckets must stay the same.
-- A repeated, unknown or expired outcome changes nothing and is told in the column `status`.
+- A stream that is killed goes on from its checkpoint with the same forecasts. With another property, seed, groups or
+  settings it is refused.
+- A repeated, unknown or expired outcome changes nothing and is told in the column `status`; so is a bad event of a
+  stream, with its `reason`.
 """

@@ -61,7 +61,7 @@ _HEAD = """\
 Ratios to an empty endpoint of the same stack (Starlette, msgspec, uvicorn) in the same run: both servers run on the
 machine that makes the load, in turns of a second, so that whatever else the machine does falls on both. 64 connections
 send single cases and 8 send batches. Written by `swapcal bench service --docs docs`, with `--store postgresql://...`
-for PostgreSQL, which then runs on the same cores, and `--soak 30` for the soaks. Every stream watches its groups, which
+for PostgreSQL, which then runs on the same cores, and `--soak 60` for the soaks. Every stream watches its groups, which
 costs outcomes and not forecasts."""
 
 

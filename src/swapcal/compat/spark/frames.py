@@ -26,8 +26,8 @@ from swapcal.tasks.result import Result
 class KeyProcessor:
     """A `StatefulProcessor` of Spark by its methods; its base class would make pyspark a need of this module."""
 
-    def __init__(self, columns: SparkColumns, template: bytes, rules: dict[str, Any], forget: float | None) -> None:
-        self.columns, self.template, self.rules, self.forget = columns, template, rules, forget
+    def __init__(self, columns: SparkColumns, template: bytes, rules: dict[str, Any], leaves: bool) -> None:
+        self.columns, self.template, self.rules, self.leaves = columns, template, rules, leaves
 
     def init(self, handle: Any) -> None:
         """Spark calls it first."""
@@ -38,18 +38,17 @@ class KeyProcessor:
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """The events of a key in a micro-batch."""
         tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in rows]
-        table = pa.concat_tables(tables, promote_options="permissive")
+        table = workers.typed(pa.concat_tables(tables, promote_options="permissive"), self.columns.texts)
         bucket = self._bucket()
-        bucket.clock = timerValues.getCurrentProcessingTimeInMs() / 1e3
         played = workers.play_bucket(bucket, table, self.columns)
         self._keep(bucket)
         yield played.to_pandas()
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802
-        """A key for which nothing has come for too long leaves, with a row that says so."""
-        if self.forget is not None and self._state.exists():
+        """A key whose next event would find it idle leaves, with a row that says so."""
+        if self._state.exists():
             bucket = self._bucket()
-            gone = bucket.forget(timerValues.getCurrentProcessingTimeInMs() / 1e3 - self.forget)
+            gone = bucket.forget(timerValues.getCurrentWatermarkInMs() / 1e3 - bucket.idle)
             self._keep(bucket)
             if gone:
                 yield workers.left(gone, self.columns)
@@ -64,12 +63,13 @@ class KeyProcessor:
             self._state.update((bucket.to_bytes(),))
         else:
             self._state.clear()
-        if self.forget is not None:
+        if self.leaves:
             for moment in list(self._handle.listTimers()):
                 self._handle.deleteTimer(moment)
-            if bucket.states:
-                first = min(seen for _, seen, _ in bucket.states.values())
-                self._handle.registerTimer(int(1e3 * (first + self.forget)) + 1)
+            # A time far ahead has no timer: the watermark never gets there.
+            for used, _ in bucket.states.values():
+                if abs(used + self.rules["idle"]) < LAST:
+                    self._handle.registerTimer(int(1e3 * (used + self.rules["idle"])) + 1)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -100,7 +100,7 @@ def recalibrate(
     limit: int = 100,
     most_rows: int = 50_000_000,
     idle: float | None = None,
-    forget_after: float | None = None,
+    watermark: str | None = None,
     remember: int = 256,
     **settings: Any,
 ) -> Any:
@@ -144,10 +144,12 @@ def recalibrate(
         Rows of a key beyond which a batch stops with a sentence, before the worker's memory does.
     idle : float, optional
         A key of a stream without an event for so long, in the unit of `time` (seconds), starts anew.
-    forget_after : float, optional
-        The state of a key of a stream for which nothing has come for so many seconds of the clock leaves the store,
-        with a row whose status is "idle"; a timer sees to it, also where no event comes any more. Give what no live key
-        ever waits, and no restart takes. None: no key leaves.
+    watermark : str, optional
+        For a stream with `idle`: by how much events may come later than others, such as "2 hours". The state of a key
+        leaves Spark's store, with a row whose status is "idle", once Spark's watermark has passed the key's last event
+        by `idle`. `time` is then a timestamp or a number of seconds since 1970. Times ahead of the clock do not move
+        the watermark, and an event that is later is played like any other: it may find that its key has left. None: no
+        key leaves.
     remember : int
         How many cases of a key that no longer wait are remembered, to tell repeated outcomes from unknown ones.
     **settings
@@ -191,12 +193,17 @@ def recalibrate(
         return _batch(df, columns, template.to_bytes(), inputs.integer(most_rows, "most_rows", 1), order)
     if id is None:
         raise InvalidInput("a stream needs id=, the column by which an outcome finds its case")
-    forget = None if forget_after is None else inputs.number(forget_after, "forget_after", 1e-3, 1e10)
+    idle = None if idle is None else inputs.number(idle, "idle", 0.0, LAST)
+    if watermark is not None and idle is None:
+        raise InvalidInput("watermark= is for keys that leave: give idle=, after how long without an event they do")
     rules = {"idle": idle, "remember": inputs.integer(remember, "remember", 0), "order": order}
     micros = tuple(name for name, kind in df.dtypes if kind == "timestamp" and name in (*columns.time, known))
-    columns = replace(columns, micros=micros)
-    processor = KeyProcessor(columns, template.to_bytes(), rules, forget)
-    return _stream(df, columns, processor)
+    # pandas, by which Spark hands events over, would make decimals of whole numbers where one is missing.
+    names = {columns.key, id, *columns.groups}
+    texts = tuple(name for name, kind in df.dtypes if name in names and kind in workers.KEYS)
+    columns = replace(columns, micros=micros, texts=texts)
+    processor = KeyProcessor(columns, template.to_bytes(), rules, watermark is not None)
+    return _stream(df, columns, processor, watermark)
 
 
 def _group_columns(groups: Any) -> tuple[str, ...]:
@@ -213,7 +220,7 @@ def _batch(df: Any, columns: SparkColumns, template: bytes, most_rows: int, orde
     return df.repartition(columns.key).sortWithinPartitions(columns.key).mapInArrow(play, schema)
 
 
-def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor) -> Any:
+def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor, watermark: str | None) -> Any:
     functions = package("pyspark.sql.functions", "recalibrate", extra="spark")
     types = package("pyspark.sql.types", "recalibrate", extra="spark")
     package("google.protobuf", "recalibrate on a stream", extra="spark")
@@ -223,20 +230,42 @@ def _stream(df: Any, columns: SparkColumns, processor: KeyProcessor) -> Any:
         raise InvalidInput(f"a stream keeps its keys in RocksDB, which the session does not use; add the line {line}")
     known = {field.name: field.dataType for field in df.schema.fields}
     kinds = {name: known[name] for name in (columns.key, columns.id, columns.time[0], columns.y)}
+    kinds |= dict.fromkeys((columns.key, columns.id), types.StringType())
     kinds |= dict.fromkeys((columns.time[0],) if columns.time[0] in columns.micros else (), types.LongType())
     kinds |= {columns.output: types.DoubleType(), "status": types.StringType(), "reason": types.StringType()}
     fields = [types.StructField(name, kind, True) for name, kind in kinds.items()]
+    moment = columns.time[0]
+    if watermark is not None:
+        if known[moment].typeName() not in ("timestamp", *_SECONDS):
+            raise InvalidInput(f"with watermark= the time is a timestamp or a number; {moment!r} is {known[moment]}")
+        # What is late is played too: Spark would drop it, had it the watermark's column.
+        df = df.withColumn(_AT, _at(functions, moment)).withWatermark(_AT, watermark)
     narrow = df.select(*columns.read)
     for name in columns.micros:
         narrow = narrow.withColumn(name, functions.unix_micros(name))
+    for name in columns.texts:
+        narrow = narrow.withColumn(name, functions.col(name).cast("string"))
     played = narrow.groupBy(columns.key).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=types.StructType(fields),
         outputMode="Append",
-        timeMode="None" if processor.forget is None else "ProcessingTime",
+        timeMode="None" if watermark is None else "EventTime",
     )
-    moment = columns.time[0]
+    for text in (columns.key, columns.id):
+        played = played.withColumn(text, functions.col(text).cast(known[text]))
     return played.withColumn(moment, functions.timestamp_micros(moment)) if moment in columns.micros else played
+
+
+# The last second that Spark's clocks know, and the column of the watermark.
+LAST, _AT = 2.0**53 / 1e3, "__at"
+_SECONDS = ("byte", "short", "integer", "long", "float", "double")
+
+
+def _at(functions: Any, name: str) -> Any:
+    """The times of events for the watermark; of those that are missing or ahead of the clock, the beginning."""
+    seconds = functions.col(name).cast("double")
+    there = (seconds >= 0) & (seconds <= functions.unix_timestamp())
+    return functions.timestamp_seconds(functions.when(there, seconds).otherwise(0.0))
 
 
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -27,7 +27,7 @@ pc = package("pyarrow.compute", "swapcal.compat.spark", extra="spark")
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal")
 _TIMES = (*_NUMBERS, "timestamp", "timestamp_ntz", "date")
-_KEYS = ("string", "tinyint", "smallint", "int", "bigint")
+KEYS = ("string", "tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class SparkColumns:
     never: str | None = None
     # Columns of times that a stream hands over as microseconds since 1970 in UTC: local times come twice in autumn.
     micros: tuple[str, ...] = ()
+    # Keys, ids and columns of groups that a stream hands over as text.
+    texts: tuple[str, ...] = ()
 
     @property
     def read(self) -> list[str]:
@@ -58,11 +60,11 @@ class SparkColumns:
         there = dict(types)
         check_names(self.read, there)
         wanted: list[tuple[str | None, str, tuple[str, ...], str]] = [
-            (self.key, "key", _KEYS, "a string or a whole number"),
+            (self.key, "key", KEYS, "a string or a whole number"),
             (self.y, "y", _NUMBERS, "a number"),
             (self.hint, "hint", _NUMBERS, "a number"),
             (self.known, "known", _TIMES, "a time or a number"),
-            (self.id, "id", _KEYS, "a string or a whole number"),
+            (self.id, "id", KEYS, "a string or a whole number"),
             (self.weight, "weight", _NUMBERS, "a number"),
             (self.never, "never", ("boolean",), "true or false"),
             *((name, "time", (*_TIMES, "string"), "a time, a number or a string") for name in self.time[1:]),
@@ -163,6 +165,13 @@ def _check_size(key: Any, n_rows: int, most_rows: int) -> None:
         )
 
 
+def typed(table: Any, texts: Iterable[str]) -> Any:
+    """The table with these columns as text, also where every value is missing and they have lost their type."""
+    for name in texts:
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
+    return table
+
+
 def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
     """The events of some keys: cases, whose y is null, and outcomes, or that none will come. One row for each event.
 
@@ -174,6 +183,7 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
         table = table.set_column(at, name, table[name].cast(pa.int64()).cast(pa.timestamp("us")))
     needed = (columns.key, columns.id, *columns.time)
     without: dict[str, Any] = {name: pc.is_null(table[name], nan_is_null=True).to_numpy() for name in needed}
+    without[columns.time[0]] = without[columns.time[0]] | np.isinf(moments(table, columns.time[0]))
     refused = np.logical_or.reduce(list(without.values()))
     nameless, table = table.filter(pa.array(refused)), table.filter(pa.array(~refused))
     missing = [", ".join(repr(name) for name in without if without[name][t]) for t in np.flatnonzero(refused)]
@@ -217,7 +227,8 @@ def play_bucket(bucket: KeyBucket, table: Any, columns: SparkColumns) -> Any:
     if columns.time[0] in columns.micros:
         out[columns.time[0]] = out[columns.time[0]].cast(pa.int64())
     out |= {columns.output: pa.array(forecast, mask=np.isnan(forecast)), "status": pa.array(status, pa.string())}
-    return pa.table({**out, "reason": pa.array(reasons, pa.string())})
+    # Spark takes columns of one piece only.
+    return pa.table({**out, "reason": pa.array(reasons, pa.string())}).combine_chunks()
 
 
 def left(keys: list[Any], columns: SparkColumns) -> Any:
