@@ -107,3 +107,18 @@ def test_a_run_names_what_it_is_good_for(tmp_path: Path) -> None:
     assert said.startswith("IMPROVED Use the corrected forecasts: the Brier score is")
     assert "until there is another model: this one says little more than a constant" in said
     assert told(path, "--groups", "plan").startswith("RETRAIN")
+
+
+@pytest.mark.parametrize("task", ["audit", "run"])
+def test_copies_of_rows_are_noticed(tmp_path: Path, task: str) -> None:
+    """A table that was joined to itself; not one whose forecasts are rounded, or whose events are rare."""
+    frame = claims()
+    path = written(pd.concat([frame] * 3), tmp_path / "a.csv")
+    more = ("--groups", '"Region, Code"', "--positive", "yes")
+    assert "if they are copies, drop them" in told(path, *more, task=task)
+    written(pd.concat([frame.assign(id=frame.index)] * 3), path)
+    assert "if they are copies" not in told(path, *more, "--cluster", "id", task=task)
+    rounded = frame.assign(**{"P(paid)": frame["P(paid)"].round(3)})
+    rare = rounded.assign(**{"Paid?": np.where(np.arange(len(frame)) % 100, "no", "yes")})
+    for each in (rounded, rare):
+        assert "if they are copies" not in told(written(each, path), *more, task=task)

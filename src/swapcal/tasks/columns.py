@@ -337,8 +337,12 @@ class Columns(ColumnReader):
             self._heaviest(survey.heaviest)
         if question.p is not None:
             columns = (batch.numbers(question.p) for batch in batches)
-            first = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
-            self._check_units(first[~np.isnan(first)], question.p)
+            p = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
+            self._check_units(p[~np.isnan(p)], question.p)
+            if not question.cluster and _copied(*((first, p) if survey is None else survey.pairs)):
+                what = f"rows of {source} with the same forecast have the same outcome: if they are copies, drop them"
+                more = "if they belong together, name the column that says so (--cluster)"
+                warnings.warn(f"{what}, or {more}; else intervals are too narrow", AtomsWarning, stacklevel=4)
 
     def hints(self, batch: "Batch") -> Float64Array:
         """The model's forecasts in a batch."""
@@ -405,6 +409,17 @@ class Columns(ColumnReader):
         problem = other_units(first, low, high, f"in column {column!r} of {self.source}", repr(asked.y))
         if problem is not None:
             raise DataError(f"{problem}, or give --low and --high")
+
+
+def _copied(y: Float64Array, p: Float64Array) -> bool:
+    """Whether most rows share their forecast with others, of the same outcome, though it could have been another."""
+    both = ~(np.isnan(y) | np.isnan(p))
+    y, p = y[both], p[both]
+    _, places, counts = np.unique(p, return_inverse=True, return_counts=True)
+    if len(counts) < FEWEST or len(y) < 1.8 * len(counts):
+        return False
+    within = (y - (np.bincount(places, y) / counts)[places]) ** 2
+    return bool(within.sum() < 0.1 * ((y - p) ** 2 * (1.0 - 1.0 / counts[places])).sum())
 
 
 class _Outcomes(NamedTuple):
