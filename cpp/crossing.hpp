@@ -30,7 +30,10 @@ Play pair(const Phi &phi, const Values &values, int64_t lower, double sign_lower
     double size_lower = std::fabs(at_lower), size_upper = std::fabs(at_upper);
     double p_lower = size_upper / (size_lower + size_upper);
     double point = 0.5 * (values.value(lower) + values.value(lower + 1));
-    double heals_lower = p_lower * phi.owed(below), heals_upper = -(1.0 - p_lower) * phi.owed(above);
+    double owed_lower, owed_upper;
+    phi.owed(below, above, owed_lower, owed_upper);
+    double heals_lower = p_lower * owed_lower, heals_upper = -(1.0 - p_lower) * owed_upper;
+    values.answers[Values::kCut] = lower + 1;
     if (heals_lower > 0.0 && heals_lower >= heals_upper) {
         point = values.value(lower + 1);
     } else if (heals_upper > 0.0) {
@@ -42,17 +45,21 @@ Play pair(const Phi &phi, const Values &values, int64_t lower, double sign_lower
 // From rank `start` against the evidence.
 template <class Phi>
 Play search(const Phi &phi, const Values &values, int64_t start) {
-    int64_t i = start;
-    double at = phi(values.slot(i));
+    // Both neighbors beside the start: most searches end there, and three sums take no longer than one.
+    int64_t last = values.n() - 1, i = start;
+    double near[3];
+    phi({values.slot(i > 0 ? i - 1 : i), values.slot(i), values.slot(i < last ? i + 1 : i)}, near);
+    double at = near[1];
     if (at == 0.0) return outright(values.slot(i), kZero);
     int64_t step = at > 0.0 ? -1 : 1;
+    double beyond = near[1 + step];
     for (;;) {
         int64_t j = i + step;
-        if (j < 0 || j == values.n()) {
+        if (j < 0 || j > last) {
             bool low = j < 0;
             return {values.slot(i), values.slot(i), 1.0, low ? values.low : values.high, false, low ? kLow : kHigh, 0.0, 0.0};
         }
-        double beyond = phi(values.slot(j));
+        if (j != start + step) beyond = phi(values.slot(j));
         if (beyond == 0.0) return outright(values.slot(j), kZero);
         if ((beyond > 0.0) != (at > 0.0)) {
             return step > 0 ? pair(phi, values, i, at, beyond) : pair(phi, values, j, beyond, at);

@@ -65,8 +65,12 @@ struct Books {
         return 0 <= t && t < numbers[0] && t >= numbers[0] - size && flags[place(t)];
     }
 
-    double owed(int64_t slot, const Row &row, double count) const {
-        return count != 0.0 && row.n ? product(rounding + slot * n, row) / count : 0.0;
+    // Of two values at once: neither sum waits for the other.
+    void owed(int64_t below, int64_t above, const Row &row, double n_below, double n_above, double &lower, double &upper) const {
+        double found[2];
+        products({rounding + below * n, rounding + above * n}, row, found);
+        lower = n_below != 0.0 ? found[0] / n_below : 0.0;
+        upper = n_above != 0.0 ? found[1] / n_above : 0.0;
     }
 
     void record(int64_t slot, const Row &row, double v, double v_evidence) {
@@ -168,10 +172,14 @@ struct Engine {
         const Evidence &evidence;
         const Books &books;
         const Row &row;
-        double operator()(int64_t slot) const { return evidence.sign(slot, row); }
-        double size(int64_t slot, double sign) const { return evidence.size(slot, sign); }
         bool fixed;
-        double owed(int64_t slot) const { return fixed ? 0.0 : books.owed(slot, row, evidence.counts[slot]); }
+        double operator()(int64_t slot) const { return evidence.sign(slot, row); }
+        void operator()(const int64_t (&slots)[3], double (&found)[3]) const { evidence.signs(slots, row, found); }
+        double size(int64_t slot, double sign) const { return evidence.size(slot, sign); }
+        void owed(int64_t below, int64_t above, double &lower, double &upper) const {
+            lower = upper = 0.0;
+            if (!fixed) books.owed(below, above, row, evidence.counts[below], evidence.counts[above], lower, upper);
+        }
     };
 
     // The label that was learned last, if it lies beyond a range that follows: Python doubles the range before the next
@@ -218,7 +226,7 @@ struct Engine {
         });
         if (played.shown == values.by_slot[played.slot]) return;
         double v = settings.property.identification(played.shown, within == label ? jittered(label, t) : label);
-        books.move(played.slot, values.slot(values.nearest(played.shown)), row, e.v, v);
+        books.move(played.slot, values.slot(values.nearest(played.shown, Values::kOwn)), row, e.v, v);
     }
 
     bool allowed(int64_t slot, double level, double trust) const {
@@ -231,7 +239,7 @@ struct Engine {
         double trust = settings.trust;
         if (!record.clean(row, scale.now())) trust = record.missed() ? 0.5 * trust : 0.0;
         if (trust <= 0.0) return -1;
-        int64_t rank = values.nearest(hint), slot = values.slot(rank);
+        int64_t rank = values.nearest(hint, Values::kHint), slot = values.slot(rank);
         double level = evidence.level(slot, row);
         if (!allowed(slot, level, trust)) return -1;
         double side = values.value(rank) - hint;
@@ -259,7 +267,8 @@ struct Engine {
             int64_t slot = trusted(row, hint);
             if (slot >= 0) return outright(slot, kTrusted);
         }
-        return search(PhiOf{evidence, books, row, settings.cuts.fixed}, values, values.nearest(hinted ? hint : origin()));
+        return search(PhiOf{evidence, books, row, settings.cuts.fixed}, values,
+                      hinted ? values.nearest(hint, Values::kHint) : values.nearest(origin(), Values::kStart));
     }
 
     // Twin of Round.play: makes the values that it needs; there must be room.
@@ -295,7 +304,7 @@ struct Engine {
         if (played.kind == kLow) v_evidence = v_evidence < 0.0 ? v_evidence : 0.0;
         if (played.kind == kHigh) v_evidence = v_evidence > 0.0 ? v_evidence : 0.0;
         if (!hinted) return {v, v_evidence, 0.0, 0.0, 0.0};
-        double nearest = values.value(values.nearest(hint)), v_hint = property.identification(hint, spread);
+        double nearest = values.value(values.nearest(hint, Values::kHint)), v_hint = property.identification(hint, spread);
         double v_nearest = nearest == hint ? v_hint : property.identification(nearest, spread);
         const Losses &losses = shares[1].losses;
         return {v, v_evidence, v_hint, v_nearest, losses.share * ((hint - losses.point(spread)) * v_hint)};
@@ -339,7 +348,7 @@ struct Engine {
             if (!overruled) {
                 marked = true;
                 at = hint, rounding = std::fabs(e.v_nearest - e.v_hint), noise = e.v_hint, lost = e.lost;
-                paid = 0.5 * (std::fabs(values.value(values.nearest(hint)) - hint) * rounding);
+                paid = 0.5 * (std::fabs(values.value(values.nearest(hint, Values::kHint)) - hint) * rounding);
             }
             record.add(row, e.v_hint, overruled, cost);
         } else {

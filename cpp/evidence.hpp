@@ -18,6 +18,16 @@ inline double product(const double *a, const Row &row) {
     return total;
 }
 
+// As many at once: each from left to right, and none waits for another.
+template <size_t kMany>
+void products(const double *const (&a)[kMany], const Row &row, double (&totals)[kMany]) {
+    double total[kMany] = {};
+    row.each([&](int64_t k, int64_t j) {
+        for (size_t m = 0; m < kMany; ++m) total[m] += a[m][j] * row.value[k];
+    });
+    for (size_t m = 0; m < kMany; ++m) totals[m] = total[m];
+}
+
 // a[index_k] += value_k v.
 inline void add(double *__restrict a, const Row &row, double v) {
     const double *__restrict value = row.value;
@@ -51,6 +61,9 @@ struct Finite {
     double radius;  // squared norm of the longest context, for the p-norm
 
     double sign(int64_t bin, const Row &row) const { return product(weights + bin * n, row); }
+    void signs(const int64_t (&bins)[3], const Row &row, double (&found)[3]) const {
+        products({weights + bins[0] * n, weights + bins[1] * n, weights + bins[2] * n}, row, found);
+    }
     double size(int64_t, double sign) const { return sign; }
 
     // Classes that outgrow the caches: weights that the search will ask for soon.
@@ -176,6 +189,10 @@ struct Blocks {
         return total;
     }
 
+    void signs(const int64_t (&bins)[3], const Row &row, double (&found)[3]) const {
+        for (int k = 0; k < 3; ++k) found[k] = sign(bins[k], row);
+    }
+
     double size(int64_t, double sign) const { return sign; }
 
     void record(int64_t bin, const Row &row, double v) {
@@ -216,9 +233,11 @@ struct Linear {
     void prepare(int64_t, const Row &) const {}
 
     // Phi but for its positive factor 1 / (n_i + 1): enough for its sign. Nothing is what rounding left of nothing.
-    double sign(int64_t bin, const Row &row) const {
-        double total = product(sums + bin * n, row);
-        return std::fabs(total) > 1e-280 ? total : 0.0;
+    static double sign(double total) { return std::fabs(total) > 1e-280 ? total : 0.0; }
+    double sign(int64_t bin, const Row &row) const { return sign(product(sums + bin * n, row)); }
+    void signs(const int64_t (&bins)[3], const Row &row, double (&found)[3]) const {
+        products({sums + bins[0] * n, sums + bins[1] * n, sums + bins[2] * n}, row, found);
+        for (double &each : found) each = sign(each);
     }
 
     double size(int64_t bin, double sign) const { return sign / (counts[bin] + 1.0); }
