@@ -50,7 +50,7 @@ struct AnyEngine {
     // hint takes the given one as its base.
     Row looked_at(int64_t m, const double *features, bool &hinted, double &hint) {
         if (model) {
-            hint = model->forecast({reader.index.data(), reader.value.data(), reader.seen(reader.index.data(), m)}, features, hinted, hint);
+            hint = model->forecast({reader.at, reader.entry, reader.seen(reader.at, m)}, features, hinted, hint);
             hinted = true;
         }
         return reader.row(m, hinted, hint);

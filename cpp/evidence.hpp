@@ -86,21 +86,23 @@ struct Finite {
         const double *__restrict value = row.value;
         // In blocks that fit into registers' reach: gathered, weighed as a vector, scattered.
         double block_s[kBlock], block_c[kBlock], block_w[kBlock], in = *unit;
-        for (int64_t start = 0; start < row.n; start += kBlock) {
+        int64_t first = 0;
+        if constexpr (Potential::scaled) {
+            first = row.whole;
+            if (first) potential.learn(s, c, w, value, v, in, first);
+        }
+        for (int64_t start = first; start < row.n; start += kBlock) {
             int64_t m = row.n - start < kBlock ? row.n - start : kBlock;
-            int64_t whole = row.whole - start < 0 ? 0 : row.whole - start < m ? row.whole - start : m;
-            auto gain = [&](int64_t k, int64_t j) {
-                double g = value[start + k] * v, sum = s[j] + g, spread = c[j] + potential.spread(g);
-                s[j] = sum;
-                c[j] = spread;
+            const int64_t *index = row.index + start;
+            for (int64_t k = 0; k < m; ++k) {
+                double g = value[start + k] * v, sum = s[index[k]] + g, spread = c[index[k]] + potential.spread(g);
+                s[index[k]] = sum;
+                c[index[k]] = spread;
                 block_s[k] = sum * in;
                 block_c[k] = spread * in;
-            };
-            for (int64_t k = 0; k < whole; ++k) gain(k, start + k);
-            for (int64_t k = whole; k < m; ++k) gain(k, row.index[start + k]);
+            }
             potential.weigh(block_s, block_c, block_w, m);
-            for (int64_t k = 0; k < whole; ++k) w[start + k] = block_w[k];
-            for (int64_t k = whole; k < m; ++k) w[row.index[start + k]] = block_w[k];
+            for (int64_t k = 0; k < m; ++k) w[index[k]] = block_w[k];
         }
         counts[bin] += 1.0;
         if constexpr (Potential::together) potential.row_weights(s, w, n, counts[bin]);
