@@ -260,8 +260,10 @@ class Handle {
     int64_t read(nb::handle x) {
         Reader &reader = engine_->reader;
         PyObject *o = x.ptr();
-        // A class of columns that scales its rows gives them scaled: those are for Python.
-        if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && (reads_dense_ || reader.radius == 0.0)) {
+        // A class of columns that scales its rows gives them scaled: those are for Python. So is a pair that is no Row
+        // where parts of a class read it, each by itself.
+        bool row = !PyTuple_CheckExact(o) && reader.radius == 0.0;
+        if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && (reads_dense_ || row)) {
             const int64_t *index;
             const double *value;
             int64_t m = arrays().pair(PyTuple_GET_ITEM(o, 0), PyTuple_GET_ITEM(o, 1), index, value);

@@ -4,8 +4,9 @@ Whatever is saved is a `Stateful`: it tells what it is made of as a `Saved`, and
 and files are the same container, little-endian:
 
 - "swpc", version, length of the kind's name, two bytes 0, CRC-32 of all that follows, and the name of the kind;
-- the length of a JSON header and the number of 64-bit words; the header, which holds the plain data and the lengths of
-  the parts; one bit for each word that is not zero, and those words: the arrays, one behind the other by name;
+- the length of a JSON header and the number of 64-bit words, those of the arrays, one behind the other by name; the
+  header, which holds the plain data and the lengths of the parts; one bit for each word that is not zero; the highest
+  bytes of those words, deflated (sign and exponent, which repeat), and the other seven bytes of each, deflated;
 - the parts: the bytes of things inside.
 
 Reading runs no code. What is read is at most 64 times as large as the bytes, and arrays stay packed until their reader
@@ -32,7 +33,7 @@ import numpy.typing as npt
 from swapcal.errors import StateFileError, SwapcalError
 from swapcal.typing import Float64Array, Spec
 
-VERSION = 3
+VERSION = 4
 _MAGIC = b"swpc"
 _FRAME = struct.Struct("<4sBBHI")
 _LENGTHS = struct.Struct("<IQ")
@@ -103,7 +104,7 @@ class Layout(NamedTuple):
 class Packed(NamedTuple):
     """What is read: plain data, parts, and words that are still packed.
 
-    Of the words: how many, the bits that say which are not zero, and these. `size` is that of all, in bytes.
+    Of the words: how many, the bits that say which are not zero, and these, deflated. `size` is that of all, in bytes.
     """
 
     plain: Any
@@ -120,10 +121,7 @@ class Packed(NamedTuple):
             raise StateFileError("this saved state is damaged: its arrays do not fit its settings")
         words = np.zeros(self.n_words, dtype="<u8")
         mask = np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.n_words).view(np.bool_)
-        filled = np.frombuffer(self.filled, dtype="<u8")
-        if np.count_nonzero(mask) != len(filled):
-            raise StateFileError("this saved state is damaged: there are more or fewer numbers than it says")
-        words[mask] = filled
+        words[mask] = _inflated(self.filled, int(np.count_nonzero(mask)))
         views: dict[Any, npt.NDArray[Any]] = {dtype: words.view(dtype) for dtype in (np.float64, np.int64)}
         if not all(np.isfinite(views[np.float64][place]).all() for place in layout.finite):
             raise StateFileError("this saved state is damaged: it holds something other than finite numbers")
@@ -172,11 +170,10 @@ def pack(kind: str, saved: Saved) -> bytes:
     arrays = [_words(array) for _, array in sorted(saved.arrays.items())]
     words = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.uint64)
     mask = words != 0
-    filled = words[mask].astype("<u8", copy=False)
     lengths = {name: len(part) for name, part in saved.parts.items()}
     header = json.dumps([saved.plain, lengths], separators=(",", ":")).encode()
     sizes = _LENGTHS.pack(len(header), len(words))
-    return framed(kind, sizes, header, np.packbits(mask).tobytes(), filled.tobytes(), *saved.parts.values())
+    return framed(kind, sizes, header, np.packbits(mask).tobytes(), _deflated(words[mask]), *saved.parts.values())
 
 
 def unpack(kind: str, data: bytes) -> Packed:
@@ -191,7 +188,7 @@ def unpack(kind: str, data: bytes) -> Packed:
     except (struct.error, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StateFileError(f"this saved state is damaged: it has no header ({type(error).__name__})") from error
     middle, end = start + (n_words + 7) // 8, len(payload) - sum(lengths.values())
-    if end < middle or (end - middle) % 8:
+    if end < middle:
         raise StateFileError("this saved state is damaged: it ends too early")
     parts, at = {}, end
     for name, length in lengths.items():
@@ -246,6 +243,33 @@ def kind_of(data: bytes) -> str | None:
     if len(data) < _FRAME.size or bytes(data[:4]) != _MAGIC:
         return None
     return bytes(data[_FRAME.size : _FRAME.size + data[5]]).decode(errors="replace")
+
+
+# The highest byte of a word, and the others.
+_PLACES = (slice(7, 8), slice(0, 7))
+
+
+def _deflated(words: npt.NDArray[np.uint64]) -> bytes:
+    table = words.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)
+    return b"".join(zlib.compress(table[:, places].tobytes(), 3, -zlib.MAX_WBITS) for places in _PLACES)
+
+
+def _inflated(data: Any, n: int) -> npt.NDArray[np.uint64]:
+    """So many words; what says that it is more or fewer is not unpacked any further."""
+    table = np.empty((n, 8), dtype=np.uint8)
+    for places in _PLACES:
+        inflater, part = zlib.decompressobj(-zlib.MAX_WBITS), table[:, places]
+        try:
+            found = inflater.decompress(data, part.size + 1)
+        except zlib.error as error:
+            raise StateFileError("this saved state is damaged: its numbers cannot be unpacked") from error
+        if len(found) != part.size or not inflater.eof:
+            raise StateFileError("this saved state is damaged: there are more or fewer numbers than it says")
+        part[:] = np.frombuffer(found, dtype=np.uint8).reshape(part.shape)
+        data = inflater.unused_data
+    if data:
+        raise StateFileError("this saved state is damaged: there are more or fewer numbers than it says")
+    return table.view("<u8")[:, 0]
 
 
 def _words(array: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

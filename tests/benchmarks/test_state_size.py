@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import swapcal as sc
+from swapcal.cases import Cases, Events
+from swapcal.keyed.keyed import forecaster_for_key
 from swapcal.learners import GradientDescent, MultiplicativeWeights
 from swapcal_benchmarks.speed.sizes_of_state import array_bytes, file_bound, formula
 
@@ -77,3 +79,22 @@ def test_the_formula_counts_rounds_that_wait_and_values_that_were_added() -> Non
     assert forecaster.state.values.capacity > 32
     assert len(forecaster.state.waiting.whole) > 16
     assert array_bytes(forecaster) == formula(forecaster)
+
+
+@pytest.mark.parametrize("property", [sc.Probability(), sc.Quantile(0.9)], ids=str)
+def test_a_key_is_small_with_a_thousand_rows_of_22_weights_and_so_are_its_open_rounds(property: Any) -> None:
+    template = sc.Forecaster(property, sc.Finite(19), hint=sc.OnlineRegression(), seed=1)
+    forecaster = forecaster_for_key(template, "key", '"Paris"')
+    assert len(forecaster.to_bytes()) <= 1_000
+    rng = np.random.default_rng(1)
+    groups = (rng.random((1_300, 19)) < 0.3).astype(float)
+    hints = rng.uniform(0.1, 0.9, 1_300)
+    events = isinstance(property, sc.Probability)
+    y = (rng.random(1_300) < hints) * 1.0 if events else np.clip(hints + rng.normal(0.0, 0.1, 1_300), 0.0, 1.0)
+    forecaster.run(groups[:1_000], y[:1_000], hints[:1_000])
+    assert len(forecaster.to_bytes()) <= 16_000
+    cases = Cases(forecaster)
+    before = len(cases.to_bytes())
+    waiting = Events([f"case {k}" for k in range(300)], np.full(300, np.nan), groups[1_000:], hints[1_000:])
+    cases.play(waiting)
+    assert len(cases.to_bytes()) - before <= 250 * 300

@@ -77,6 +77,14 @@ def test_both_backends_play_the_same_game(game: Game, played: list[Step | None])
 
 
 @pytest.mark.parametrize("name", CLASSES)
+def test_every_form_of_a_context_is_read_alike(name: str) -> None:
+    twins = Game(sc.Mean(), name).twins()
+    for seed, form in enumerate(FORMS):
+        one, two = (twin.play(Step("rounds", seed, form, n_rounds=10)) for twin in twins)
+        assert one == two, form
+
+
+@pytest.mark.parametrize("name", CLASSES)
 def test_a_run_in_chunks_while_room_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks end and arrays are replaced in the middle of a run; a hint learns all the while."""
     monkeypatch.setattr(replay, "_CHUNK", 97)

@@ -150,7 +150,7 @@ class Twin:
                 patch.setattr(module, "ROOM", 12)  # one more than a stream starts with, so that it grows soon
             self.forecaster = sc.Forecaster.load(io.BytesIO(file), property=own)
         # Learners are played in Python alone.
-        alone = backend == "python" or game.name in ("GradientDescent", "MultiplicativeWeights")
+        alone = backend == "python" or game.name in ("GradientDescent", "MultiplicativeWeights", "Union with a learner")
         assert isinstance(self.forecaster._engine, PythonEngine) == alone
 
     def play(self, step: Step) -> Any:

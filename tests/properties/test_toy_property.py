@@ -71,7 +71,7 @@ def test_in_the_command_and_on_the_page(tmp_path: Path) -> None:
     asked = [str(tmp_path / "rows.csv"), "--y", "y", "--p", "p", "--groups", "g", "--property", "toy"]
     done = CliRunner().invoke(app, ["audit", *asked, "-v", "--report", str(tmp_path / "page.html")])
     assert done.exit_code == 0, done.output
-    brief, behind = done.stdout.split("rows.csv: ", 1)
+    brief, behind = " ".join(done.stdout.split()).split("rows.csv: ", 1)
     assert "Toy loss 0.1" in brief
     assert behind.startswith("toy mean of y")
     assert "toy loss" in behind

@@ -6,6 +6,7 @@ import json
 import pickle
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,7 +193,7 @@ def test_what_is_no_saved_state_is_refused_with_a_sentence(tmp_path: Path) -> No
         sc.Forecaster.load(path)
     data[4] = 1
     for stored, sentence in (
-        (bytes(data), "saved in format 1, and this version of swapcal reads format 3"),
+        (bytes(data), "saved in format 1, and this version of swapcal reads format 4"),
         (b"y,p\n0,0.5\n", "not a saved state of swapcal"),
         (b"", "not a saved state of swapcal"),
         ([1], "a saved state is bytes; got list"),
@@ -404,7 +405,9 @@ def _forge_part(part: bytes) -> bytes:
 def _forge_bytes(kind: str, data: bytes) -> bytes:
     """Saved bytes with another value in the header, in a word, or in a part, under a right checksum."""
     packed = unpack(kind, data)
-    plain, parts, filled = packed.plain, dict(packed.parts), bytearray(packed.filled)
+    plain, parts, filled = packed.plain, dict(packed.parts), bytes(packed.filled)
+    n_filled = int(np.unpackbits(np.frombuffer(packed.bits, np.uint8), count=packed.n_words).sum())
+    words = state._inflated(filled, n_filled)
     choice = RNG.random()
     if parts and choice < 0.4:
         name = list(parts)[int(RNG.integers(len(parts)))]
@@ -413,17 +416,17 @@ def _forge_bytes(kind: str, data: bytes) -> bytes:
             parts[name] = _forge_bytes(inner, parts[name])
         else:
             parts[name] = _forge_part(parts[name])
-    elif choice < 0.7 or not filled:
+    elif choice < 0.7 or not len(words):
         plain = _forge(plain)
     else:
         for _ in range(int(RNG.integers(1, 4))):
-            word = 8 * int(RNG.integers(len(filled) // 8))
             number = RNG.choice([0.0, -1.0, 1e300, 1e-300, 0.5, 2.0**53]) if RNG.random() < 0.5 else None
             whole = np.int64(RNG.choice([-1, 7, 2**31, 2**62]))
-            filled[word : word + 8] = (np.float64(number) if number is not None else whole).tobytes()
+            words[int(RNG.integers(len(words)))] = (np.float64(number) if number is not None else whole).view(np.uint64)
+        filled = state._deflated(words)
     header = json.dumps([plain, {name: len(part) for name, part in parts.items()}]).encode()
     sizes = state._LENGTHS.pack(len(header), packed.n_words)
-    return state.framed(kind, sizes, header, bytes(packed.bits), bytes(filled), *parts.values())
+    return state.framed(kind, sizes, header, bytes(packed.bits), filled, *parts.values())
 
 
 @pytest.mark.parametrize("name", THINGS)
@@ -459,6 +462,20 @@ class Pair(Stateful):
     @classmethod
     def from_state(cls, packed: Packed, *_: Any) -> "Pair":
         return cls(packed.arrays({"x": Shape((packed.plain["n"],), np.uint32, low=1, high=9)})["x"])
+
+
+def test_numbers_that_are_packed_wrongly_are_refused_and_not_unpacked() -> None:
+    packed = unpack("pair", Pair(np.array([3, 9, 1], dtype=np.uint32)).to_bytes())
+    filled, bomb = bytes(packed.filled), zlib.compress(bytes(1 << 24), 9, -zlib.MAX_WBITS)
+    more, none = state._deflated(np.ones(3, dtype=np.uint64)), state._deflated(np.zeros(0, dtype=np.uint64))
+    tracemalloc.start()
+    for wrong in (b"", filled[:-1], filled + b"x", filled + filled, more, none, bomb, bomb + bomb, b"\xff" * 20):
+        with pytest.raises(StateFileError, match="damaged"):
+            packed._replace(filled=memoryview(wrong)).arrays({"x": Shape((3,), np.uint32)})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    assert packed.arrays({"x": Shape((3,), np.uint32)})["x"].tolist() == [3, 9, 1]
 
 
 def test_any_class_can_be_saved(tmp_path: Path) -> None:
