@@ -42,24 +42,21 @@ Play pair(const Phi &phi, const Values &values, int64_t lower, double sign_lower
     return {below, above, p_lower, point, false, kPair, at_lower, at_upper};
 }
 
-// From rank `start` against the evidence.
+// From rank `start` against the evidence, one value after the other: many at once are fewer instructions, but took
+// longer, as a processor guesses well how far it is and works on the next sums before it knows.
 template <class Phi>
 Play search(const Phi &phi, const Values &values, int64_t start) {
-    // Both neighbors beside the start: most searches end there, and three sums take no longer than one.
     int64_t last = values.n() - 1, i = start;
-    double near[3];
-    phi({values.slot(i > 0 ? i - 1 : i), values.slot(i), values.slot(i < last ? i + 1 : i)}, near);
-    double at = near[1];
+    double at = phi(values.slot(i));
     if (at == 0.0) return outright(values.slot(i), kZero);
     int64_t step = at > 0.0 ? -1 : 1;
-    double beyond = near[1 + step];
     for (;;) {
         int64_t j = i + step;
         if (j < 0 || j > last) {
             bool low = j < 0;
             return {values.slot(i), values.slot(i), 1.0, low ? values.low : values.high, false, low ? kLow : kHigh, 0.0, 0.0};
         }
-        if (j != start + step) beyond = phi(values.slot(j));
+        double beyond = phi(values.slot(j));
         if (beyond == 0.0) return outright(values.slot(j), kZero);
         if ((beyond > 0.0) != (at > 0.0)) {
             return step > 0 ? pair(phi, values, i, at, beyond) : pair(phi, values, j, beyond, at);

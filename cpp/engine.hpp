@@ -67,10 +67,9 @@ struct Books {
 
     // Of two values at once: neither sum waits for the other.
     void owed(int64_t below, int64_t above, const Row &row, double n_below, double n_above, double &lower, double &upper) const {
-        double found[2];
-        products({rounding + below * n, rounding + above * n}, row, found);
-        lower = n_below != 0.0 ? found[0] / n_below : 0.0;
-        upper = n_above != 0.0 ? found[1] / n_above : 0.0;
+        products(rounding + below * n, rounding + above * n, row, lower, upper);
+        lower = n_below != 0.0 ? lower / n_below : 0.0;
+        upper = n_above != 0.0 ? upper / n_above : 0.0;
     }
 
     void record(int64_t slot, const Row &row, double v, double v_evidence) {
@@ -174,7 +173,6 @@ struct Engine {
         const Row &row;
         bool fixed;
         double operator()(int64_t slot) const { return evidence.sign(slot, row); }
-        void operator()(const int64_t (&slots)[3], double (&found)[3]) const { evidence.signs(slots, row, found); }
         double size(int64_t slot, double sign) const { return evidence.size(slot, sign); }
         void owed(int64_t below, int64_t above, double &lower, double &upper) const {
             lower = upper = 0.0;
@@ -267,8 +265,9 @@ struct Engine {
             int64_t slot = trusted(row, hint);
             if (slot >= 0) return outright(slot, kTrusted);
         }
-        return search(PhiOf{evidence, books, row, settings.cuts.fixed}, values,
-                      hinted ? values.nearest(hint, Values::kHint) : values.nearest(origin(), Values::kStart));
+        PhiOf phi{evidence, books, row, settings.cuts.fixed};
+        int64_t start = hinted ? values.nearest(hint, Values::kHint) : values.nearest(origin(), Values::kStart);
+        return search(phi, values, start);
     }
 
     // Twin of Round.play: makes the values that it needs; there must be room.
@@ -300,7 +299,7 @@ struct Engine {
         const Property &property = settings.property;
         double value = values.by_slot[played.slot], spread = jittered(label, t);
         double v = property.identification(value, spread);
-        double v_evidence = played.evidence_at == value ? v : property.identification(played.evidence_at, spread);
+        double v_evidence = property.identification(played.evidence_at, spread);
         if (played.kind == kLow) v_evidence = v_evidence < 0.0 ? v_evidence : 0.0;
         if (played.kind == kHigh) v_evidence = v_evidence > 0.0 ? v_evidence : 0.0;
         if (!hinted) return {v, v_evidence, 0.0, 0.0, 0.0};

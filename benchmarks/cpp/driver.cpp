@@ -128,9 +128,6 @@ struct SingleFinite {
         for (int64_t k = 0; k < row.n; ++k) total += double(weights[bin * n + row.index[k]]) * row.value[k];
         return total;
     }
-    void signs(const int64_t (&bins)[3], const Row &row, double (&found)[3]) const {
-        for (int k = 0; k < 3; ++k) found[k] = sign(bins[k], row);
-    }
     double size(int64_t, double sign) const { return sign; }
     void prepare(const int64_t *index, int64_t m, int64_t bin) const {
         if (n < kWide) return;
