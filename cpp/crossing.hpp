@@ -29,16 +29,16 @@ Play pair(const Phi &phi, const Values &values, int64_t lower, double sign_lower
     double at_lower = phi.size(below, sign_lower), at_upper = phi.size(above, sign_upper);
     double size_lower = std::fabs(at_lower), size_upper = std::fabs(at_upper);
     double p_lower = size_upper / (size_lower + size_upper);
-    double point = 0.5 * (values.value(lower) + values.value(lower + 1));
     double owed_lower, owed_upper;
     phi.owed(below, above, owed_lower, owed_upper);
     double heals_lower = p_lower * owed_lower, heals_upper = -(1.0 - p_lower) * owed_upper;
-    values.answers[Values::kCut] = lower + 1;
+    double at = values.value(lower), next = values.value(lower + 1), point = 0.5 * (at + next);
     if (heals_lower > 0.0 && heals_lower >= heals_upper) {
-        point = values.value(lower + 1);
+        point = next;
     } else if (heals_upper > 0.0) {
-        point = values.value(lower);
+        point = at;
     }
+    values.answers[Values::kCut] = lower + 1;
     return {below, above, p_lower, point, false, kPair, at_lower, at_upper};
 }
 

@@ -336,7 +336,8 @@ struct Engine {
         if (played.kind == kPair) {
             marked = true;
             at = 0.5 * (value + played.other);
-            if (played.evidence_at == value || played.evidence_at == played.other) rounding = 0.0;
+            bool healed = (played.evidence_at == value) | (played.evidence_at == played.other);
+            rounding = healed ? 0.0 : rounding;
         } else if (played.kind == kLow || played.kind == kHigh) {
             marked = true;
             at = 0.5 * (value + played.evidence_at);
