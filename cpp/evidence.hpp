@@ -43,8 +43,7 @@ inline void products(const double *a, const double *b, const Row &row, double &i
     in_a = at_a, in_b = at_b;
 }
 
-SWAPCAL_VECTORIZED
-static void add_dense(double *__restrict a, const double *__restrict x, double v, int64_t n) {
+inline void add_dense(double *__restrict a, const double *__restrict x, double v, int64_t n) {
     for (int64_t k = 0; k < n; ++k) a[k] += x[k] * v;
 }
 
