@@ -73,8 +73,13 @@ struct Books {
     }
 
     void record(int64_t slot, const Row &row, double v, double v_evidence) {
-        add(sums + slot * n, row, v);
-        if (v != v_evidence) add(rounding + slot * n, row, v - v_evidence);
+        double *said = sums + slot * n, *rounded = rounding + slot * n, apart = v - v_evidence;
+        if (row.whole) add_both(said, v, rounded, apart, row.value, row.whole);
+        for (int64_t k = row.whole; k < row.n; ++k) {
+            int64_t j = row.index[k];
+            said[j] += row.value[k] * v;
+            if (apart != 0.0) rounded[j] += row.value[k] * apart;
+        }
         rounds[0] += 1;
     }
 

@@ -43,14 +43,19 @@ inline void products(const double *a, const double *b, const Row &row, double &i
     in_a = at_a, in_b = at_b;
 }
 
-inline void add_dense(double *__restrict a, const double *__restrict x, double v, int64_t n) {
-    for (int64_t k = 0; k < n; ++k) a[k] += x[k] * v;
-}
-
 // a[index_k] += value_k v.
 inline void add(double *__restrict a, const Row &row, double v) {
-    if (row.whole) add_dense(a, row.value, v, row.whole);
-    for (int64_t k = row.whole; k < row.n; ++k) a[row.index[k]] += row.value[k] * v;
+    const double *__restrict value = row.value;
+    row.each([&](int64_t k, int64_t j) { a[j] += value[k] * v; });
+}
+
+// The same twice, in one loop where rows are dense.
+SWAPCAL_VECTORIZED
+static void add_both(double *__restrict a, double v, double *__restrict b, double u, const double *__restrict x, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) {
+        a[k] += x[k] * v;
+        b[k] += x[k] * u;
+    }
 }
 
 constexpr int64_t kBlock = 64;
