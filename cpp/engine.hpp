@@ -87,7 +87,7 @@ struct Books {
 
     // One more outcome, whose own property is `point`, moves the property of all.
     void see(const Property &property, double low, double high, double point, double y) {
-        double width = high - low, unit = (point - low) / (high - low), start = totals[kStart];
+        double width = high - low, unit = width == 1.0 ? point - low : (point - low) / width, start = totals[kStart];
         bool within = 0.0 < unit && unit < 1.0, first = within && totals[kInside] == 0.0;
         totals[kInside] += within ? 1.0 : 0.0;
         totals[kDistances] = first ? 0.0 : totals[kDistances] + std::fabs(unit - start);

@@ -12,6 +12,13 @@
 
 namespace swapcal {
 
+// Whether entries of a class with radius 1 are in the unit ball as they are.
+inline bool in_ball(const double *values, int64_t n) {
+    double squares = 0.0;
+    for (int64_t k = 0; k < n; ++k) squares += values[k] * values[k];
+    return (1e-200 < squares) & (squares <= 1.0);
+}
+
 // Brings the entries into the unit ball: twin of hypotheses.linear.scaled.
 inline void scale_into_ball(double *values, int64_t n, double radius) {
     double squares = 0.0;
@@ -66,7 +73,7 @@ struct Reader {
         double most = limit();
         if (plain_entries(x, n_own, most) == n_own) {
             take(places.data(), x, n_own);
-            if (radius > 0.0) {
+            if (radius > 0.0 && !(radius == 1.0 && in_ball(x, n_own))) {
                 std::memcpy(value.data(), x, 8 * n_own);
                 entry = value.data();
                 scale_into_ball(value.data(), n_own, radius);
