@@ -13,15 +13,88 @@ from swapcal.hints import OnlineRegression
 from swapcal.intervals import Interval
 from swapcal.properties import Mean
 from swapcal.protocols import Elicitable, Rows
-from swapcal.sparse import CompressedRows, each
+from swapcal.sparse import CompressedRows, each, taken
 from swapcal.typing import Float64Array
+
+# Rows that are looked at once more at the end of `fit`, at most, and how often each group has its turn.
+_MOST_ROWS, _TURNS = 10_000, 5
+
+
+def moves(ends: Float64Array, y: Float64Array, rows: Rows, n: int, level: float) -> Float64Array:
+    """By how many half-widths each end must go outward for each of `n` groups, added up over those of a row.
+
+    Group by group an end goes to the conformal quantile of its members' outcomes, and that five times over: a descent
+    along coordinates to the quantile regression on groups, which covers in each of them. Groups that are too small for
+    the quantile move nothing.
+
+    Parameters
+    ----------
+    ends : array, rows by 2
+        Lower and upper ends; rows where one is infinite are passed over.
+    y : array
+        Outcomes.
+    rows : Rows
+        The groups of each row, and its weight.
+    n : int
+        How many groups there are.
+    level : float
+        The share of outcomes on the inner side of an end.
+
+    Returns
+    -------
+    array, 2 by groups
+        For the lower and the upper end.
+
+    References
+    ----------
+    Gibbs, Cherian, Candes (2023), Conformal prediction with conditional guarantees, arXiv:2305.12616.
+
+    Examples
+    --------
+    >>> rows = Rows(np.arange(100), np.zeros(99, dtype=np.int64), np.ones(99))
+    >>> moves(np.tile([-1.0, 1.0], (99, 1)), np.linspace(-1.96, 1.96, 99), rows, 1, 0.95).round(2)
+    array([[0.8],
+           [0.8]])
+    """
+    (middle, halves, there), numbers = _parts(ends), _numbers(rows)
+    found, members = np.zeros((2, n)), []
+    for group in range(n):
+        entries = np.flatnonzero((rows.indices == group) & there[numbers] & (rows.values > 0.0))
+        if len(entries) * (1.0 - level) >= level:
+            members.append((group, numbers[entries], rows.values[entries]))
+    for side, sign in enumerate((-1.0, 1.0)):
+        outside = np.divide(sign * (y - middle), halves, out=np.zeros(len(y)), where=there) - 1.0
+        for group, own, weights in members * _TURNS:
+            order = np.argsort(outside[own])
+            total = np.cumsum(weights[order])
+            at = np.searchsorted(total, level * (1.0 + 1.0 / len(own)) * total[-1])
+            move = outside[own[order[min(at, len(own) - 1)]]]
+            found[side, group] += move
+            outside[own] -= move
+    return found
+
+
+def _parts(ends: Float64Array) -> tuple[Float64Array, Float64Array, Any]:
+    """Middles and half-widths, and where both are numbers."""
+    there = np.isfinite(ends).all(axis=1) & (ends[:, 0] < ends[:, 1])
+    lower, upper = np.where(there, ends.T, 0.0)
+    return 0.5 * (lower + upper), 0.5 * (upper - lower), there
+
+
+def _numbers(rows: Rows) -> Any:
+    """The row of each entry."""
+    return np.repeat(np.arange(len(rows.indptr) - 1), np.diff(rows.indptr))
 
 
 class MulticalibratedInterval(AroundRegressor):
     """A regressor with intervals that cover a given share of outcomes in every group.
 
     Guarantee: that of `swapcal.intervals.Interval` for the rows of `fit` and `partial_fit`, forecast as a stream.
-    `predict_interval` gives the mean of what each end would be drawn from in the last state.
+    `predict_interval` gives the mean of what each end would be drawn from in the last state. That state is one of many
+    around the right one: without more it covered 0.79 to 0.95 after 1,000 rows. So `fit` ends with a look at up to
+    10,000 of its rows, and moves each end, by one number for each group in half-widths, until it covers what it must
+    in every group. Coverage is then that of a conformal quantile for rows like those of `fit`. `partial_fit` goes on
+    from the state, without that.
 
     Parameters
     ----------
@@ -37,9 +110,9 @@ class MulticalibratedInterval(AroundRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((6000, 2))
     >>> y = X[:, 0] + rng.normal(0, 0.1 + 0.4 * (X[:, 1] > 0.5))
-    >>> model = MulticalibratedInterval(groups=["x1 > 0.5"], random_state=1).fit(X, y)
-    >>> lower, upper = model.predict_interval(X).T
-    >>> bool(abs(((lower <= y) & (y <= upper))[X[:, 1] > 0.5].mean() - 0.9) < 0.05)
+    >>> model = MulticalibratedInterval(groups=["x1 > 0.5"], random_state=1).fit(X[:3000], y[:3000])
+    >>> lower, upper = model.predict_interval(X[3000:]).T
+    >>> bool(abs(((lower <= y[3000:]) & (y[3000:] <= upper))[X[3000:, 1] > 0.5].mean() - 0.9) < 0.03)
     True
     """
 
@@ -70,6 +143,19 @@ class MulticalibratedInterval(AroundRegressor):
 
     def _learn(self, rows: CompressedRows, y: Float64Array, hints: Float64Array | None) -> None:
         learn(self.interval_, rows, y, hints)
+        self.moves_ = np.zeros((2, self.n_functions_))
+
+    def _settle(self, rows: CompressedRows, y: Float64Array, hints: Float64Array) -> None:
+        some = np.arange(0, len(y), -(-len(y) // _MOST_ROWS))
+        chosen = taken(Rows(*rows[:3]), some)
+        ends = self._ends(chosen, hints[some])
+        self.moves_ = moves(ends, y[some], chosen, self.n_functions_, 0.5 + 0.5 * self.coverage)
+
+    def _ends(self, rows: Rows, hints: Float64Array) -> Float64Array:
+        """Of the last state."""
+        return np.array(
+            [self.interval_.expected(*case) for case in zip(each(rows), steady(hints).tolist(), strict=True)]
+        )
 
     def predict(self, X: Any) -> Float64Array:
         """The model's own forecasts."""
@@ -90,10 +176,13 @@ class MulticalibratedInterval(AroundRegressor):
         array, rows by 2
             Lower and upper ends.
         """
-        hints = self.predict(X)
-        indptr, indices, values, _ = self._contexts(self._validated(X, reset=False))
-        cases = zip(each(Rows(indptr, indices, values)), steady(hints).tolist(), strict=True)
-        return np.array([self.interval_.expected(row, hint) for row, hint in cases])
+        rows, hints = Rows(*self._contexts(self._validated(X, reset=False))[:3]), self.predict(X)
+        ends = self._ends(rows, hints)
+        middle, halves, there = _parts(ends)
+        for side, sign in enumerate((-1.0, 1.0)):
+            share = 1.0 + np.bincount(_numbers(rows), self.moves_[side][rows.indices], len(ends))
+            ends[there, side] = (middle + sign * np.maximum(share, 0.0) * halves)[there]
+        return ends
 
     def _columns_out(self, X: Any) -> dict[str, Any]:
         ends = self.predict_interval(X)
