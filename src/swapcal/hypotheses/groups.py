@@ -108,7 +108,6 @@ class Groups(OverVectors):
     __slots__ = (
         "_definitions",
         "_edges",
-        "memory",
         "_vectors",
         "_vocabulary",
         "_warned",
@@ -118,6 +117,7 @@ class Groups(OverVectors):
         "columns",
         "groups",
         "limit",
+        "memory",
         "rare",
     )
 
