@@ -50,7 +50,7 @@ struct AnyEngine {
     // hint takes the given one as its base.
     Row looked_at(int64_t m, const double *features, bool &hinted, double &hint) {
         if (model) {
-            hint = model->forecast({reader.index.data(), reader.value.data(), reader.seen(reader.index.data(), m)}, features, hinted, hint);
+            hint = model->forecast({reader.at, reader.entry, reader.seen(reader.at, m)}, features, hinted, hint);
             hinted = true;
         }
         return reader.row(m, hinted, hint);
@@ -74,14 +74,19 @@ struct EngineOf final : AnyEngine {
     Drawn predict(const Row &row, bool hinted, double hint, bool based, double base) override {
         Play play = engine.settled(row, hinted, hint);
         int64_t t = engine.books.issue();
-        bool lower = engine.draws_lower(play, t);
-        double phi = lower ? play.phi_lower : play.phi_upper;
-        engine.books.draw(engine.evidence, phi, lower ? play.phi_upper : play.phi_lower);
-        int64_t slot = lower ? play.lower : play.upper;
-        double value = engine.values.by_slot[slot];
-        Learned played{slot, engine.values.by_slot[play.lower + play.upper - slot], play.point(value), play.kind, phi, 0.0, 0.0};
+        return {play, t, draw(play, t, hinted, hint, based, base)};
+    }
+
+    Learned draw(const Play &play, int64_t t, bool hinted, double hint, bool based, double base) {
+        // Looked up, as nobody can guess which of the two it is.
+        const int64_t slots[] = {play.upper, play.lower};
+        const double phis[] = {play.phi_upper, play.phi_lower};
+        int lower = engine.draws_lower(play, t);
+        engine.books.draw(engine.evidence, phis[lower], phis[1 - lower]);
+        double value = engine.values.by_slot[slots[lower]], other = engine.values.by_slot[slots[1 - lower]];
+        Learned played{slots[lower], other, play.point(value), play.kind, phis[lower], 0.0, 0.0};
         engine.show(played, t, hinted, hint, model != nullptr, based, base);
-        return {play, t, played};
+        return played;
     }
 
     Errors errors(const Learned &played, double label, int64_t t, bool hinted, double hint) override {
@@ -161,26 +166,27 @@ struct EngineOf final : AnyEngine {
                 progress[2] = row.n > 1 ? row.n : 1;
                 return;
             }
-            Drawn drawn = predict(row, hinted, hint, based, base);
-            const Learned &played = drawn.played;
+            Play play = engine.settled(row, hinted, hint);
+            int64_t t = books.issue();
+            Learned played = draw(play, t, hinted, hint, based, base);
             engine.evidence.prepare(played.slot, row);
             out[i] = played.shown;
             if (missing && !waits) {
-                engine.drop(played, drawn.t, hinted, hint, based, base);
+                engine.drop(played, t, hinted, hint, based, base);
                 books.unreserve(engine.evidence, played.phi);
-                books.close(drawn.t);
+                books.close(t);
                 continue;
             }
             if (waits) {
                 // One more than the line, so that 0 is none.
-                lines[i] = 1 + waiting.add(row, played, drawn.t, hinted, hint, based, base, model, extra, y[i], late->due[i]);
+                lines[i] = 1 + waiting.add(row, played, t, hinted, hint, based, base, model, extra, y[i], late->due[i]);
                 continue;
             }
-            Errors errors = engine.errors(played, y[i], drawn.t, hinted, hint);
-            engine.score(row, played, errors, hinted, hint, based, base, y[i], drawn.t);
+            Errors errors = engine.errors(played, y[i], t, hinted, hint);
+            engine.score(row, played, errors, hinted, hint, based, base, y[i], t);
             if (model) model->learn_now(engine.inside(y[i]));
-            engine.learn(row, played, errors, drawn.t, hinted, hint, true, true);
-            books.close(drawn.t);
+            engine.learn(row, played, errors, t, hinted, hint, true, true);
+            books.close(t);
         }
         if (late) learned(late->n_codes, n_rows);
     }

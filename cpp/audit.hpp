@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "exponential.hpp"
 #include "randomness.hpp"
 
 namespace swapcal {
@@ -150,7 +151,8 @@ inline void add_dense(const AuditSums &sums, const AuditRounds &rounds, const do
 }
 
 // Index of the first entry that is not finite or outside [-limit, limit]; -1 if there is none.
-inline int64_t find_bad(const double *x, int64_t size, double limit) {
+SWAPCAL_VECTORIZED
+static int64_t find_bad(const double *x, int64_t size, double limit) {
     constexpr int64_t kStretch = 512;
     limit = std::fmin(limit, 1.7976931348623157e308);  // so that infinities are bad under any limit
     for (int64_t start = 0; start < size; start += kStretch) {

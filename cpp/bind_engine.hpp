@@ -268,7 +268,7 @@ class Handle {
             const double *value;
             int64_t m = arrays().pair(PyTuple_GET_ITEM(o, 0), PyTuple_GET_ITEM(o, 1), index, value);
             if (m > reader.n_own) return -1;
-            if (m >= 0) return reader.entries(reader.sparse(index, value, m));
+            if (m >= 0) return reader.entries(reader.copy(index, value, m));
         }
         if (!reads_dense_) return -1;
         if (const double *dense = arrays().vector(x, reader.n_own)) return reader.dense(dense);

@@ -29,26 +29,30 @@ Play pair(const Phi &phi, const Values &values, int64_t lower, double sign_lower
     double at_lower = phi.size(below, sign_lower), at_upper = phi.size(above, sign_upper);
     double size_lower = std::fabs(at_lower), size_upper = std::fabs(at_upper);
     double p_lower = size_upper / (size_lower + size_upper);
-    double point = 0.5 * (values.value(lower) + values.value(lower + 1));
-    double heals_lower = p_lower * phi.owed(below), heals_upper = -(1.0 - p_lower) * phi.owed(above);
+    double owed_lower, owed_upper;
+    phi.owed(below, above, owed_lower, owed_upper);
+    double heals_lower = p_lower * owed_lower, heals_upper = -(1.0 - p_lower) * owed_upper;
+    double at = values.value(lower), next = values.value(lower + 1), point = 0.5 * (at + next);
     if (heals_lower > 0.0 && heals_lower >= heals_upper) {
-        point = values.value(lower + 1);
+        point = next;
     } else if (heals_upper > 0.0) {
-        point = values.value(lower);
+        point = at;
     }
+    values.answers[Values::kCut] = lower + 1;
     return {below, above, p_lower, point, false, kPair, at_lower, at_upper};
 }
 
-// From rank `start` against the evidence.
+// From rank `start` against the evidence, one value after the other: many at once are fewer instructions, but took
+// longer, as a processor guesses well how far it is and works on the next sums before it knows.
 template <class Phi>
 Play search(const Phi &phi, const Values &values, int64_t start) {
-    int64_t i = start;
+    int64_t last = values.n() - 1, i = start;
     double at = phi(values.slot(i));
     if (at == 0.0) return outright(values.slot(i), kZero);
     int64_t step = at > 0.0 ? -1 : 1;
     for (;;) {
         int64_t j = i + step;
-        if (j < 0 || j == values.n()) {
+        if (j < 0 || j > last) {
             bool low = j < 0;
             return {values.slot(i), values.slot(i), 1.0, low ? values.low : values.high, false, low ? kLow : kHigh, 0.0, 0.0};
         }

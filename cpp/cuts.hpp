@@ -22,17 +22,18 @@ struct Cuts {
         if (beyond >= 0.0 && beyond * beyond * beyond >= record.totals[0]) return false;
         double unit = values.unit(hint), rest = 1.0 - unit;
         double close = near * (unit < rest ? unit : rest);
-        return std::fabs(values.unit(values.value(values.nearest(hint))) - unit) > close;
+        return std::fabs(values.unit(values.value(values.nearest(hint, Values::kHint))) - unit) > close;
     }
 
     // Twin of values.lacking: adds the value that rounds without a hint need, if there is none.
     void lacking(Values &values, Record &record, double start, double reach, double rounds) const {
         double beyond = record.totals[4] - first;
         if (fixed || (beyond >= 0.0 && beyond * beyond * beyond >= rounds)) return;
-        for (double side : {0.0, -1.0, 1.0}) {
+        for (Values::Asker asker : {Values::kStart, Values::kBelow, Values::kAbove}) {
+            double side = asker == Values::kStart ? 0.0 : asker == Values::kBelow ? -1.0 : 1.0;
             double unit = values.unit(start) + side * reach, x = values.low + (values.high - values.low) * unit;
             double close = side == 0.0 ? near_start * reach : 2.0 * near_start * reach;
-            if (0.0 < unit && unit < 1.0 && std::fabs(values.unit(values.value(values.nearest(x))) - unit) > close) {
+            if (0.0 < unit && unit < 1.0 && std::fabs(values.unit(values.value(values.nearest(x, asker))) - unit) > close) {
                 values.add(x);
                 record.totals[4] += 1.0;
                 return;
@@ -43,7 +44,7 @@ struct Cuts {
     // Counts a round that was rounded at `at`, and adds a value in the middle of its gap if that is to be cut.
     void cut(Values &values, double at, Kind kind, double rounding, double noise, double cost, double lost,
              double size) const {
-        int64_t rank = values.above(at);
+        int64_t rank = values.above(at, kind == kTrusted ? Values::kHint : Values::kCut);
         if (fixed || (rank < values.n() && values.value(rank) == at)) return;
         double *gap = values.gaps + Values::kGap * rank;
         gap[Values::kRounds] += 1.0;

@@ -65,13 +65,21 @@ struct Books {
         return 0 <= t && t < numbers[0] && t >= numbers[0] - size && flags[place(t)];
     }
 
-    double owed(int64_t slot, const Row &row, double count) const {
-        return count != 0.0 && row.n ? product(rounding + slot * n, row) / count : 0.0;
+    // Of two values at once: neither sum waits for the other.
+    void owed(int64_t below, int64_t above, const Row &row, double n_below, double n_above, double &lower, double &upper) const {
+        products(rounding + below * n, rounding + above * n, row, lower, upper);
+        lower = n_below != 0.0 ? lower / n_below : 0.0;
+        upper = n_above != 0.0 ? upper / n_above : 0.0;
     }
 
     void record(int64_t slot, const Row &row, double v, double v_evidence) {
-        add(sums + slot * n, row, v);
-        if (v != v_evidence) add(rounding + slot * n, row, v - v_evidence);
+        double *said = sums + slot * n, *rounded = rounding + slot * n, apart = v - v_evidence;
+        if (row.whole) add_both(said, v, rounded, apart, row.value, row.whole);
+        for (int64_t k = row.whole; k < row.n; ++k) {
+            int64_t j = row.index[k];
+            said[j] += row.value[k] * v;
+            if (apart != 0.0) rounded[j] += row.value[k] * apart;
+        }
         rounds[0] += 1;
     }
 
@@ -79,7 +87,7 @@ struct Books {
 
     // One more outcome, whose own property is `point`, moves the property of all.
     void see(const Property &property, double low, double high, double point, double y) {
-        double width = high - low, unit = (point - low) / (high - low), start = totals[kStart];
+        double width = high - low, unit = width == 1.0 ? point - low : (point - low) / width, start = totals[kStart];
         bool within = 0.0 < unit && unit < 1.0, first = within && totals[kInside] == 0.0;
         totals[kInside] += within ? 1.0 : 0.0;
         totals[kDistances] = first ? 0.0 : totals[kDistances] + std::fabs(unit - start);
@@ -168,10 +176,13 @@ struct Engine {
         const Evidence &evidence;
         const Books &books;
         const Row &row;
+        bool fixed;
         double operator()(int64_t slot) const { return evidence.sign(slot, row); }
         double size(int64_t slot, double sign) const { return evidence.size(slot, sign); }
-        bool fixed;
-        double owed(int64_t slot) const { return fixed ? 0.0 : books.owed(slot, row, evidence.counts[slot]); }
+        void owed(int64_t below, int64_t above, double &lower, double &upper) const {
+            lower = upper = 0.0;
+            if (!fixed) books.owed(below, above, row, evidence.counts[below], evidence.counts[above], lower, upper);
+        }
     };
 
     // The label that was learned last, if it lies beyond a range that follows: Python doubles the range before the next
@@ -218,7 +229,7 @@ struct Engine {
         });
         if (played.shown == values.by_slot[played.slot]) return;
         double v = settings.property.identification(played.shown, within == label ? jittered(label, t) : label);
-        books.move(played.slot, values.slot(values.nearest(played.shown)), row, e.v, v);
+        books.move(played.slot, values.slot(values.nearest(played.shown, Values::kOwn)), row, e.v, v);
     }
 
     bool allowed(int64_t slot, double level, double trust) const {
@@ -231,7 +242,7 @@ struct Engine {
         double trust = settings.trust;
         if (!record.clean(row, scale.now())) trust = record.missed() ? 0.5 * trust : 0.0;
         if (trust <= 0.0) return -1;
-        int64_t rank = values.nearest(hint), slot = values.slot(rank);
+        int64_t rank = values.nearest(hint, Values::kHint), slot = values.slot(rank);
         double level = evidence.level(slot, row);
         if (!allowed(slot, level, trust)) return -1;
         double side = values.value(rank) - hint;
@@ -259,7 +270,9 @@ struct Engine {
             int64_t slot = trusted(row, hint);
             if (slot >= 0) return outright(slot, kTrusted);
         }
-        return search(PhiOf{evidence, books, row, settings.cuts.fixed}, values, values.nearest(hinted ? hint : origin()));
+        PhiOf phi{evidence, books, row, settings.cuts.fixed};
+        int64_t start = hinted ? values.nearest(hint, Values::kHint) : values.nearest(origin(), Values::kStart);
+        return search(phi, values, start);
     }
 
     // Twin of Round.play: makes the values that it needs; there must be room.
@@ -291,11 +304,11 @@ struct Engine {
         const Property &property = settings.property;
         double value = values.by_slot[played.slot], spread = jittered(label, t);
         double v = property.identification(value, spread);
-        double v_evidence = played.evidence_at == value ? v : property.identification(played.evidence_at, spread);
+        double v_evidence = property.identification(played.evidence_at, spread);
         if (played.kind == kLow) v_evidence = v_evidence < 0.0 ? v_evidence : 0.0;
         if (played.kind == kHigh) v_evidence = v_evidence > 0.0 ? v_evidence : 0.0;
         if (!hinted) return {v, v_evidence, 0.0, 0.0, 0.0};
-        double nearest = values.value(values.nearest(hint)), v_hint = property.identification(hint, spread);
+        double nearest = values.value(values.nearest(hint, Values::kHint)), v_hint = property.identification(hint, spread);
         double v_nearest = nearest == hint ? v_hint : property.identification(nearest, spread);
         const Losses &losses = shares[1].losses;
         return {v, v_evidence, v_hint, v_nearest, losses.share * ((hint - losses.point(spread)) * v_hint)};
@@ -328,7 +341,8 @@ struct Engine {
         if (played.kind == kPair) {
             marked = true;
             at = 0.5 * (value + played.other);
-            if (played.evidence_at == value || played.evidence_at == played.other) rounding = 0.0;
+            bool healed = (played.evidence_at == value) | (played.evidence_at == played.other);
+            rounding = healed ? 0.0 : rounding;
         } else if (played.kind == kLow || played.kind == kHigh) {
             marked = true;
             at = 0.5 * (value + played.evidence_at);
@@ -339,7 +353,7 @@ struct Engine {
             if (!overruled) {
                 marked = true;
                 at = hint, rounding = std::fabs(e.v_nearest - e.v_hint), noise = e.v_hint, lost = e.lost;
-                paid = 0.5 * (std::fabs(values.value(values.nearest(hint)) - hint) * rounding);
+                paid = 0.5 * (std::fabs(values.value(values.nearest(hint, Values::kHint)) - hint) * rounding);
             }
             record.add(row, e.v_hint, overruled, cost);
         } else {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
-// On x86 with the GNU loader, loops marked so are compiled twice, and the machine picks. Bits are the same: AVX2 brings
-// wider vectors, and fused multiply-adds stay off.
+// On x86 with the GNU loader, loops marked so are compiled three times, and the machine picks. Bits are the same: AVX2
+// and AVX-512 bring wider vectors, and fused multiply-adds stay off.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-#define SWAPCAL_VECTORIZED __attribute__((target_clones("avx2", "default")))
+#define SWAPCAL_VECTORIZED __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define SWAPCAL_VECTORIZED
 #endif

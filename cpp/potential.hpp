@@ -11,12 +11,27 @@ namespace swapcal {
 
 constexpr double kTiny = std::numeric_limits<double>::min();
 
-// The default potential, many entries at a time.
+// The default potential.
+inline double weight_adanormalhedge(double s, double c) {
+    double inverse = 1.0 / (3.0 * (c + 1.0));
+    return safe_exp((s * s + 1.0) * inverse) * short_sinh(2.0 * s * inverse);
+}
+
+// Many entries at a time.
 SWAPCAL_VECTORIZED
 static void weigh_adanormalhedge(const double *__restrict s, const double *__restrict c, double *__restrict w, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) w[k] = weight_adanormalhedge(s[k], c[k]);
+}
+
+// And the gains x v before that, of a row whose entries are all there; `in` is 1 over the size of V.
+SWAPCAL_VECTORIZED
+static void learn_adanormalhedge(double *__restrict s, double *__restrict c, double *__restrict w,
+                                 const double *__restrict x, double v, double in, int64_t n) {
     for (int64_t k = 0; k < n; ++k) {
-        double inverse = 1.0 / (3.0 * (c[k] + 1.0));
-        w[k] = safe_exp((s[k] * s[k] + 1.0) * inverse) * short_sinh(2.0 * s[k] * inverse);
+        double g = x[k] * v;
+        s[k] += g;
+        c[k] += std::fabs(g);
+        w[k] = weight_adanormalhedge(s[k] * in, c[k] * in);
     }
 }
 
@@ -28,6 +43,10 @@ struct AdaNormalHedge {
     double spread(double g) const { return std::fabs(g); }
 
     void weigh(const double *s, const double *c, double *w, int64_t n) const { weigh_adanormalhedge(s, c, w, n); }
+
+    void learn(double *s, double *c, double *w, const double *x, double v, double in, int64_t n) const {
+        learn_adanormalhedge(s, c, w, x, v, in, n);
+    }
 
     double level(double s, double c) const { return s * s / (3.0 * (c > kTiny ? c : kTiny)); }
 };

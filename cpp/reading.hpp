@@ -3,12 +3,21 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
+#include "exponential.hpp"
 #include "grid.hpp"
 #include "row.hpp"
 
 namespace swapcal {
+
+// Whether entries of a class with radius 1 are in the unit ball as they are.
+inline bool in_ball(const double *values, int64_t n) {
+    double squares = 0.0;
+    for (int64_t k = 0; k < n; ++k) squares += values[k] * values[k];
+    return (1e-200 < squares) & (squares <= 1.0);
+}
 
 // Brings the entries into the unit ball: twin of hypotheses.linear.scaled.
 inline void scale_into_ball(double *values, int64_t n, double radius) {
@@ -31,17 +40,30 @@ inline void scale_into_ball(double *values, int64_t n, double radius) {
     for (int64_t k = 0; k < n; ++k) values[k] = outside ? values[k] / largest / length : values[k] / radius;
 }
 
-// The buffer that holds the row of the round at hand, with room for the entry of a level set.
+// Of n entries, how many are neither zero nor larger than `most`.
+SWAPCAL_VECTORIZED
+static int64_t plain_entries(const double *x, int64_t n, double most) {
+    int64_t plain = 0;
+    for (int64_t j = 0; j < n; ++j) plain += (std::fabs(x[j]) <= most) & (x[j] != 0.0);
+    return plain;
+}
+
+// The row of the round at hand: where it was given, or in a buffer with room for the entry of a level set.
 struct Reader {
     int64_t n_own;    // length of the context
     int64_t n_inputs; // how many of its first positions the learning hint sees
     double radius;    // of the linear class; 0 for values in [-1, 1]
     Grid levels;      // level sets of the hint; none if levels.n is 0
-    std::vector<int64_t> index;
+    std::vector<int64_t> index, places;  // `places` has position k at k
     std::vector<double> value;
+    const int64_t *at = nullptr;
+    const double *entry = nullptr;
     int64_t whole = 0;  // entries that come first in their own places
 
-    Reader(int64_t n, int64_t seen, double r, Grid l) : n_own(n), n_inputs(seen), radius(r), levels(l), index(n + 1), value(n + 1) {}
+    Reader(int64_t n, int64_t seen, double r, Grid l)
+        : n_own(n), n_inputs(seen), radius(r), levels(l), index(n + 1), places(n + 1), value(n + 1) {
+        for (int64_t k = 0; k <= n; ++k) places[k] = k;
+    }
 
     // The largest magnitude that an entry may have.
     double limit() const { return radius > 0.0 ? std::numeric_limits<double>::max() : 1.0; }
@@ -49,6 +71,15 @@ struct Reader {
     // How many entries of the dense context `x` are not zero; -1 if one is not allowed.
     int64_t dense(const double *x) {
         double most = limit();
+        if (plain_entries(x, n_own, most) == n_own) {
+            take(places.data(), x, n_own);
+            if (radius > 0.0 && !(radius == 1.0 && in_ball(x, n_own))) {
+                std::memcpy(value.data(), x, 8 * n_own);
+                entry = value.data();
+                scale_into_ball(value.data(), n_own, radius);
+            }
+            return n_own;
+        }
         int64_t m = 0;
         for (int64_t j = 0; j < n_own; ++j) {
             if (!(std::fabs(x[j]) <= most)) return -1;
@@ -57,7 +88,7 @@ struct Reader {
             m += x[j] != 0.0;
         }
         if (radius > 0.0) scale_into_ball(value.data(), m, radius);
-        whole = m == n_own ? m : 0;
+        take(index.data(), value.data(), 0);
         return m;
     }
 
@@ -65,7 +96,7 @@ struct Reader {
     int64_t entries(int64_t m) {
         double most = limit();
         int64_t kept = 0;
-        whole = 0;
+        take(index.data(), value.data(), 0);
         for (int64_t k = 0; k < m; ++k) {
             int64_t at = index[k], j = k;
             double x = value[k];
@@ -82,10 +113,15 @@ struct Reader {
         return kept;
     }
 
+    // Into the buffer.
+    int64_t copy(const int64_t *indices, const double *values, int64_t m) {
+        for (int64_t k = 0; k < m; ++k) index[k] = indices[k], value[k] = values[k];
+        return m;
+    }
+
     // A row that was read and scaled before.
     int64_t sparse(const int64_t *indices, const double *values, int64_t m) {
-        for (int64_t k = 0; k < m; ++k) index[k] = indices[k], value[k] = values[k];
-        whole = 0;
+        take(indices, values, 0);
         return m;
     }
 
@@ -97,13 +133,17 @@ struct Reader {
 
     // The context of m entries, with the level set in which the hint lies.
     Row row(int64_t m, bool hinted, double hint) {
-        if (hinted && levels.n) {
-            index[m] = n_own + levels.bin(hint);
-            value[m] = 1.0;
-            ++m;
-        }
-        return {index.data(), value.data(), m, whole};
+        if (!hinted || !levels.n) return {at, entry, m, whole};
+        int64_t *positions = whole ? places.data() : index.data();
+        if (entry != value.data()) std::memcpy(value.data(), entry, 8 * m);
+        if (at != positions) std::memcpy(positions, at, 8 * m);
+        positions[m] = n_own + levels.bin(hint);
+        value[m] = 1.0;
+        return {positions, value.data(), m + 1, whole};
     }
+
+  private:
+    void take(const int64_t *indices, const double *values, int64_t in_place) { at = indices, entry = values, whole = in_place; }
 };
 
 }  // namespace swapcal

@@ -14,9 +14,9 @@ struct Values {
     double *gaps;       // kGap for each rank and one more
     int64_t capacity;
     enum Gap { kRounds, kRounding, kNoise, kCost, kLost, kGap };
-    // A round asks for its hint up to five times: the last answer, and for how many values it was found.
-    mutable double asked = 0.0;
-    mutable int64_t found = 0, among = -1;
+    // Who asks where a number lies, and the last answers: the next one is most often the same.
+    enum Asker { kHint, kStart, kBelow, kAbove, kCut, kOwn, kAskers };
+    mutable int64_t answers[kAskers] = {};
 
     int64_t n() const { return numbers[0]; }
     bool full() const { return numbers[0] >= capacity - 1; }  // an outcome may add two
@@ -24,12 +24,10 @@ struct Values {
     double value(int64_t rank) const { return ranked[rank]; }
 
     // The first rank whose value is at least x.
-    int64_t above(double x) const {
-        int64_t left = n();
-        if (x == asked && left == among) return found;
-        asked = x;
-        among = left;
-        if (!left) return found = 0;
+    int64_t above(double x, Asker asker) const {
+        int64_t &answer = answers[asker], left = n();
+        if (answer <= left && (answer == left || ranked[answer] >= x) && (answer == 0 || ranked[answer - 1] < x)) return answer;
+        if (!left) return 0;
         // Without a branch on what is found: nobody can guess it.
         const double *first = ranked;
         while (left > 1) {
@@ -37,24 +35,25 @@ struct Values {
             first += half & -int64_t(first[half - 1] < x);  // a condition would become a branch
             left -= half;
         }
-        return found = first - ranked + (*first < x);
+        return answer = first - ranked + (*first < x);
     }
 
-    int64_t nearest(double x) const {
-        int64_t i = above(x);
+    int64_t nearest(double x, Asker asker) const {
+        int64_t i = above(x, asker);
         return i == n() || (i > 0 && x - value(i - 1) <= value(i) - x) ? i - 1 : i;
     }
 
-    double unit(double x) const { return (x - low) / (high - low); }
+    // Nothing to divide by in most ranges.
+    double unit(double x) const { return high - low == 1.0 ? x - low : (x - low) / (high - low); }
 
     // The slot of the value x; -1 if it is not one.
     int64_t find(double x) const {
-        int64_t i = above(x);
+        int64_t i = above(x, kOwn);
         return i < n() && value(i) == x ? slot(i) : -1;
     }
 
     int64_t add(double x) {
-        int64_t i = above(x), count = n();
+        int64_t i = above(x, kOwn), count = n();
         by_slot[count] = x;
         for (int64_t k = count; k > i; --k) order[k] = order[k - 1], ranked[k] = ranked[k - 1];
         order[i] = count;

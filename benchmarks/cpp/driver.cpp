@@ -67,7 +67,7 @@ Stream sparse_stream(int64_t n_rounds, int64_t n, int64_t active) {
 Settings settings() {
     Settings s{};
     s.property = {PropertyKind::Mean, 0.0, 1.0, 1.0, 0.5, 1, true};
-    s.cuts = {11.0, 1.5, 0.01, 2.0, 16.0, 0.002, 0.2, 0.05, 0.25, 0.25, false};
+    s.cuts = {11.0, 1.5, 0.01, 0.25, 2.0, 16.0, 0.002, 0.2, 0.05, 0.25, 0.25, false};
     s.draw_seed = mix64(1 + kGolden);
     s.jitter_seed = mix64(mix64(1) + kGolden);
     s.trust = 0.25, s.noise = 0.05, s.jitter = 0.0;
@@ -91,7 +91,7 @@ struct State {
                 zeros<double>(Values::kGap * (kRoom + 1)), kRoom};
     }
 
-    Record record(int64_t n) { return {zeros<double>(n), zeros<double>(n), zeros<double>(5), kClean}; }
+    Record record(int64_t n) { return {zeros<double>(n), zeros<double>(n), zeros<double>(5), kClean, {nullptr, nullptr, n}}; }
 
     Scale scale() {
         Scale s{zeros<int64_t>(kSizes), zeros<double>(kSizes), zeros<int64_t>(1), kSizes};
@@ -109,8 +109,8 @@ struct State {
     }
 
     Books books(int64_t n) {
-        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(kRoom), zeros<double>(3), zeros<double>(4),
-                zeros<int64_t>(3), zeros<uint32_t>(kWindow), zeros<int64_t>(2), n, kWindow, kWindow};
+        return {zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(kRoom * n), zeros<double>(kRoom), zeros<double>(3),
+                zeros<double>(Books::kTotals), zeros<int64_t>(3), zeros<uint32_t>(kWindow), zeros<int64_t>(2), n, kWindow, kWindow};
     }
 };
 
@@ -166,7 +166,9 @@ using Ours = swapcal::Finite<AdaNormalHedge>;
 
 template <class E>
 std::unique_ptr<AnyEngine> engine(State &state, Reader reader, E evidence, int64_t n) {
-    Engine<E> made{settings(), evidence, state.values(), state.record(n), state.scale(), state.books(n),
+    Books books = state.books(n);
+    books.totals[Books::kStart] = 0.5;
+    Engine<E> made{settings(), evidence, state.values(), state.record(n), state.scale(), books,
                    {state.share(), state.share()}, true};
     return std::make_unique<EngineOf<E>>(std::move(reader), made);
 }
@@ -176,12 +178,12 @@ std::unique_ptr<AnyEngine> finite(State &state, int64_t n_own, int64_t n_levels 
     int64_t n = n_own + n_levels, m = kRoom * n;
     E evidence{{}, state.zeros<T>(m), state.zeros<T>(m), state.zeros<T>(m), state.zeros<double>(kRoom), state.zeros<double>(1), n, 1.0};
     *evidence.unit = 0x1p20;
-    return engine(state, Reader(n_own, 0.0, Grid(0.0, 1.0, n_levels)), evidence, n);
+    return engine(state, Reader(n_own, n_own, 0.0, Grid(0.0, 1.0, n_levels)), evidence, n);
 }
 
 std::unique_ptr<AnyEngine> linear(State &state, int64_t n) {
     swapcal::Linear evidence{state.zeros<double>(kRoom * n), state.zeros<double>(kRoom), n};
-    return engine(state, Reader(n, 1.0, Grid(0.0, 1.0, 0)), evidence, n);
+    return engine(state, Reader(n, n, 1.0, Grid(0.0, 1.0, 0)), evidence, n);
 }
 
 double play(AnyEngine &engine, const Stream &stream, int64_t passes) {

@@ -46,7 +46,7 @@ class GroupsWarning(UserWarning):
 
 
 class AtomsWarning(UserWarning):
-    """Labels heap on a few values, which breaks the assumption behind the quantile's guarantee."""
+    """Labels heap on a few values, which breaks the assumption behind the quantile's guarantee; or rows are copies."""
 
 
 class OutcomesWarning(UserWarning):

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from swapcal import cli
 from swapcal_benchmarks.grid import GridRow, GridScores, Recipe, kept, measuring
+from swapcal_benchmarks.grid.fresh import MOST, FreshRow, FreshStream, against
 from swapcal_benchmarks.grid.grid_playing import hints_of, play, score
 from swapcal_benchmarks.grid.grid_verdicts import verdicts
 from swapcal_benchmarks.grid.hostile import Game
@@ -32,19 +33,20 @@ def test_scores_are_what_they_are_called() -> None:
     stream = Recipe("rare", 0.3, 2_000, 0).stream()
     hint = hints_of(stream)["frozen"]
     assert hint is not None
-    p = play(stream, "frozen")
-    found = score(stream, p, hint, rare=True)
+    p, said = play(stream, "frozen"), play(stream, "frozen", protect="nothing")
+    assert not np.array_equal(p, said)
+    found = score(stream, p, said, hint, rare=True)
     x = np.zeros((len(p), 30))
     for t in range(len(p)):
         inside = slice(stream.rows.indptr[t], stream.rows.indptr[t + 1])
         x[t, stream.rows.indices[inside]] = stream.rows.values[inside]
         x[t, 20 + min(int(10 * hint[t]), 9)] = 1.0
     swap = 0.0
-    for value in np.unique(p):
-        here = p == value
-        swap += np.abs((p - stream.y)[here] @ x[here]).max() ** 2 / here.sum()
+    for value in np.unique(said):
+        here = said == value
+        swap += np.abs((said - stream.y)[here] @ x[here]).max() ** 2 / here.sum()
     assert found.swap == pytest.approx(swap, rel=1e-9)
-    assert found.values == len(np.unique(p))
+    assert found.values == len(np.unique(said))
     assert found.loss == pytest.approx(np.mean((p - stream.y) ** 2))
     assert found.worst_group is not None
     everybody = abs(p.sum() / stream.y.sum() - 1.0)
@@ -88,9 +90,13 @@ RARE = {"log_loss": 0.1, "hint_log_loss": 0.1, "truth_log_loss": 0.1}
     ],
 )
 def test_a_row_that_misses_and_a_game_that_is_lost_are_named(row: GridRow | PlayedGame, word: str) -> None:
-    assert all(each.met for each in verdicts(GridResult(ROWS, GAMES, same=True)))
+    assert all(each.met for each in verdicts(GridResult(ROWS, GAMES, same=True, fresh=[], before=[])))
     rows, games = ([], [row]) if isinstance(row, PlayedGame) else ([row], [])
-    missed = [each for each in verdicts(GridResult([*ROWS, *rows], [*GAMES, *games], same=True)) if not each.met]
+    missed = [
+        each
+        for each in verdicts(GridResult([*ROWS, *rows], [*GAMES, *games], same=True, fresh=[], before=[]))
+        if not each.met
+    ]
     assert [each for each in missed if word in each.asked], missed
     assert len(missed) <= 2 - len(games)
     assert all(game.name in missed[0].misses[0] for game in games)
@@ -100,6 +106,8 @@ def test_a_row_that_misses_and_a_game_that_is_lost_are_named(row: GridRow | Play
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     played = [Game("mean", name, 4_000) for name in ("far", "turncoat", "lure")]
     monkeypatch.setattr(measuring, "games", lambda: iter(played))
+    fresh = [FreshStream(Recipe("mean", 0.0, 1_000, seed)) for seed in (301, 302)]
+    monkeypatch.setattr(measuring, "fresh_streams", lambda: iter(fresh))
     monkeypatch.setattr(kept, "recipes_of", lambda group: SHORT[:1])
 
 
@@ -110,9 +118,23 @@ def test_the_command_prints_and_writes_the_page(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "targets met." in shown.stdout
     text = (tmp_path / "docs" / "grid.md").read_text(encoding="utf-8")
-    data = json.loads(CliRunner().invoke(cli.app, [*arguments, "--json"]).stdout)
+    printed = CliRunner().invoke(cli.app, [*arguments, "--json"]).stdout
+    data = json.loads(printed)
     assert {row["group"] for row in data["rows"]} == {kept.TUNED, kept.FRESH}
     assert [game["name"] for game in data["games"]] == [
         f"mean, {name}, T = 4,000" for name in ("far", "turncoat", "lure")
     ]
     assert all(each["asked"] in text for each in data["verdicts"])
+    (tmp_path / "before.json").write_text(printed)
+    twice = CliRunner().invoke(cli.app, [*arguments, "--before", str(tmp_path / "before.json")])
+    assert f"fresh seeds, with hints: at most {MOST}: 1.00" in twice.stdout
+
+
+def test_versions_are_compared_by_stream_and_seed() -> None:
+    before = [FreshRow("mean", hint, seed, 10.0, 1.0) for hint in ("none", "frozen") for seed in (1, 2)]
+    now = [FreshRow(row.stream, row.hint, row.seed, 8.0 if row.hint == "frozen" else 12.0, 1.1) for row in before]
+    table, targets = against(now, before)
+    assert [line[:4] for line in table.rows] == [("mean", "frozen", "2", "0.80"), ("mean", "none", "2", "1.20")]
+    assert {line[-1] for line in table.rows} == {"+10.00 %"}
+    assert [each.met for each in targets] == [True, False]
+    assert targets[1].misses == ("mean, none: 1.20",)

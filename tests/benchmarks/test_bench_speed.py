@@ -98,9 +98,9 @@ def test_the_bare_loop_searches_and_updates_as_the_page_says(n_rows: int) -> Non
 @pytest.mark.parametrize(
     ("measure", "n_rows", "targets"),
     [
-        (runs.measure, 14, [2.0, None, None, 3.0, None, None, 2.5, None, *[1.2] * 6]),
-        (events.measure, 14, [12.0, 20.0, 12.0, 20.0, *[3.0] * 8, 1.5, 1.0]),
-        (long_streams.measure, 3, [2.0, 2.0, 2.0]),
+        (runs.measure, 17, [2.5, *[None] * 5, 2.5, None, None, 2.5, None, *[1.2] * 6]),
+        (events.measure, 14, [12.0, 20.0, 12.0, 20.0, *[1.1] * 3, *[1.6] * 2, 3.0, 1.6, 3.0, 1.5, 1.0]),
+        (long_streams.measure, 3, [1.1, 1.1, 1.1]),
         (threads.measure, 2, [None, None]),
     ],
     ids=["run", "events", "growth", "threads"],

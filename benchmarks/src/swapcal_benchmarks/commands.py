@@ -179,6 +179,9 @@ def bench_grid(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Also five streams of a million rounds.")] = False,
     workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.", min=1)] = None,
+    before: Annotated[
+        Path | None, typer.Option(help="What an earlier version printed with --json, to be compared on fresh seeds.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
     docs: Annotated[Path | None, typer.Option(help="Also write grid.md into this directory.")] = None,
 ) -> None:
@@ -192,7 +195,7 @@ def bench_grid(
     with error_boundary():
         from swapcal_benchmarks.grid.grid_command import grid_report
 
-        grid_report(directory, full=full, workers=workers).publish(typer.echo, json=json, docs=docs)
+        grid_report(directory, full=full, workers=workers, before=before).publish(typer.echo, json=json, docs=docs)
 
 
 @bench.command("late")

@@ -3,6 +3,7 @@
 import hashlib
 import math
 import numbers
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -40,6 +41,20 @@ class Coded(NamedTuple):
 
     codes: IntArray
     values: tuple[Any, ...]
+
+
+_WHOLE = re.compile(r"^(-?(?:0|[1-9]\d{0,14}))\.0$")
+
+
+def as_written(cell: str) -> str:
+    """The text of a cell; a whole number has one, also where pandas wrote it from a column with blanks.
+
+    Examples
+    --------
+    >>> as_written(" NYC "), as_written("57.0"), as_written("57"), as_written("1.10")
+    ('NYC', '57', '57', '1.10')
+    """
+    return _WHOLE.sub(r"\1", cell.strip())
 
 
 def text(value: Any) -> str | None:
@@ -269,7 +284,7 @@ class Batch:
             for at in range(self.n):
                 self._decoded(name, at, column[at].as_py() or b"")
             raise
-        values = [value.strip() for value in written]
+        values = [as_written(value) for value in written]
         # Spaces around a value make two of it, or hide that it is missing. "NA" without them was in quotes, and is not.
         missing = [not value or (value != one and value in NULLS) for value, one in zip(values, written, strict=True)]
         if len(set(values)) == len(values) and not any(missing):

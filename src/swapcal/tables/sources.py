@@ -254,8 +254,10 @@ class Table(NamedTuple):
 def nearest(column: str, there: Sequence[str]) -> str:
     """What was meant by a column that is not there, or which ones there are."""
     near = difflib.get_close_matches(column, there, 1, cutoff=0.5)
+    near = near or [each for each in there if each.startswith(f"{column},")]
     listed = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
-    return f"did you mean {near[0]!r}?" if near else f"there are {listed}"
+    marks = " In --groups it stands in double quotes." if near and set(near[0]) & set(",*<>=!") else ""
+    return f"did you mean {near[0]!r}?{marks}" if near else f"there are {listed}"
 
 
 def chosen(name: str, there: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:

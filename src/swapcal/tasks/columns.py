@@ -4,6 +4,7 @@
 intervals; `ClassColumns` probabilities of classes. What all of them have is in `ColumnReader`.
 """
 
+import contextlib
 import datetime
 import hashlib
 import math
@@ -19,7 +20,7 @@ from swapcal.errors import AtomsWarning, DataError
 from swapcal.inputs import other_units
 from swapcal.properties import Probability
 from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch, Coded, by_value, entries, spelled, text
+from swapcal.tables.batch import Batch, Coded, as_written, by_value, entries, spelled, text
 from swapcal.tasks.config import TaskConfig, parse_delay
 from swapcal.typing import Float64Array, IntArray
 
@@ -96,8 +97,15 @@ def clusters_of(config: TaskConfig, values: Callable[[str], Sequence[Any]]) -> C
         return ClusterNumbers(config.cluster, by_day=False)
     if config.time is None or config.cluster == "":
         return None
-    days = [day_of(value) for value in values(config.time)[:_LOOKED]]
-    return ClusterNumbers(config.time, by_day=True) if days and None not in days else None
+    first = [value for value in values(config.time)[:_LOOKED] if text(value) is not None]
+    odd = [value for value in first if day_of(value) is None]
+    wrong = [value for value in odd if _seconds(value) is None]
+    if wrong and config.bad_rows != "skip":
+        raise DataError(_NO_TIME.format(config.time, "", str(wrong[0])[:60]))
+    return ClusterNumbers(config.time, by_day=True) if len(first) > len(odd) == len(wrong) else None
+
+
+_NO_TIME = "column {!r}{} holds {!r}, which is no time; give time stamps such as 2026-05-01 14:30, or numbers"
 
 
 def read_moments(batch: Batch, name: str) -> Float64Array:
@@ -110,6 +118,16 @@ def read_moments(batch: Batch, name: str) -> Float64Array:
 
 
 def _moment(batch: Batch, name: str, code: int, value: Any) -> float:
+    seconds = _seconds(value)
+    if seconds is None:
+        if batch.passes(np.asarray(getattr(batch.column(name), "codes", ())) == code):
+            return math.nan
+        raise DataError(_NO_TIME.format(name, f" of {batch.name}", str(value)[:60]))
+    return seconds
+
+
+def _seconds(value: Any) -> float | None:
+    """A time stamp as seconds, or a number as it is; None for anything else."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, datetime.datetime):
@@ -117,17 +135,12 @@ def _moment(batch: Batch, name: str, code: int, value: Any) -> float:
     elif isinstance(value, datetime.date):
         stamp = datetime.datetime(value.year, value.month, value.day)
     else:
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             return spelled(value)
-        except (TypeError, ValueError):
-            pass
         try:
             stamp = datetime.datetime.fromisoformat(str(value).strip())
         except ValueError:
-            if batch.passes(np.asarray(getattr(batch.column(name), "codes", ())) == code):
-                return math.nan
-            what = f"column {name!r} of {batch.name} holds {str(value)[:60]!r}, which is no time"
-            raise DataError(f"{what}; give time stamps such as 2026-05-01 14:30, or numbers") from None
+            return None
     return stamp.replace(tzinfo=stamp.tzinfo or datetime.UTC).timestamp()
 
 
@@ -187,16 +200,19 @@ class ColumnReader:
     def moments(self, batch: "Batch") -> dict[str, Float64Array]:
         """The times of a batch's rows, and when their outcomes are known; nothing where that is at once."""
         config = self.config
-        if not config.timed:
+        if config.time is None and not config.timed:
             return {}
         rows = batch.first + np.arange(batch.n, dtype=np.float64)
         times = rows if config.time is None else read_moments(batch, config.time)
         if config.time is not None:
-            wrong = np.isnan(times) | (times < np.concatenate([[self._last_time], times[:-1]]))
+            wrong = (times < np.concatenate([[self._last_time], times[:-1]])) | (np.isnan(times) & config.timed)
             if wrong.any() and not batch.passes(wrong):
                 lacks = f"has no time in column {config.time!r}, or an earlier one than the row above"
                 raise wrong_row(batch, wrong, f"{lacks}; sort the file by time, and drop rows without one")
             times = np.maximum.accumulate(np.fmax(times, self._last_time)) if wrong.any() else times
+            self._last_time = float(np.fmax.reduce(times, initial=self._last_time))
+        if not config.timed:
+            return {}
         if config.known is not None:
             known = read_moments(batch, config.known) - (0.0 if config.time is not None else 1.0)
         else:
@@ -207,7 +223,6 @@ class ColumnReader:
         if early.any() and not batch.passes(early):
             raise wrong_row(batch, early, f"has an outcome that is known before the row itself, in {config.known!r}")
         known = np.fmax(known, times) if early.any() else known
-        self._last_time = float(times[-1]) if batch.n else self._last_time
         return {"times": times, "known": known}
 
     def raw(self, batch: "Batch") -> Float64Array:
@@ -322,8 +337,12 @@ class Columns(ColumnReader):
             self._heaviest(survey.heaviest)
         if question.p is not None:
             columns = (batch.numbers(question.p) for batch in batches)
-            first = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
-            self._check_units(first[~np.isnan(first)], question.p)
+            p = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
+            self._check_units(p[~np.isnan(p)], question.p)
+            if not question.cluster and _copied(*((first, p) if survey is None else survey.pairs)):
+                what = f"rows of {source} with the same forecast have the same outcome: if they are copies, drop them"
+                more = "if they belong together, name the column that says so (--cluster)"
+                warnings.warn(f"{what}, or {more}; else intervals are too narrow", AtomsWarning, stacklevel=4)
 
     def hints(self, batch: "Batch") -> Float64Array:
         """The model's forecasts in a batch."""
@@ -392,6 +411,17 @@ class Columns(ColumnReader):
             raise DataError(f"{problem}, or give --low and --high")
 
 
+def _copied(y: Float64Array, p: Float64Array) -> bool:
+    """Whether most rows share their forecast with others, of the same outcome, though it could have been another."""
+    both = ~(np.isnan(y) | np.isnan(p))
+    y, p = y[both], p[both]
+    _, places, counts = np.unique(p, return_inverse=True, return_counts=True)
+    if len(counts) < FEWEST or len(y) < 1.8 * len(counts):
+        return False
+    within = (y - (np.bincount(places, y) / counts)[places]) ** 2
+    return bool(within.sum() < 0.1 * ((y - p) ** 2 * (1.0 - 1.0 / counts[places])).sum())
+
+
 class _Outcomes(NamedTuple):
     """What is known of the outcomes: how many, the smallest, the largest, whether all are 0 or 1, and of which rows."""
 
@@ -417,20 +447,39 @@ def known_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
         likely = next((value for value in odd if value.strip().lower() in YES), odd[-1])
         words = f"column {question.y!r} of {batch.name} holds text ({shown}) where outcomes must be numbers"
         way = f"say which text counts as 1, such as positive={likely!r} (--positive on the command line)"
+        if all(_GROUPED.fullmatch(value.strip()) for value in odd):
+            way = "write them with a point and nothing between thousands, such as 1234.5"
         raise DataError(f"{words}; {way}") from None
+
+
+# A number with commas in it.
+_GROUPED = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,' ]*")
+# As frames with truth values are written.
+_TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def raw_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
     """Outcomes as they are, or 1 and 0 where the column equals `positive` or not."""
     name, positive = question.y, question.positive
     if positive is None:
-        return batch.numbers(name)
+        try:
+            return batch.numbers(name)
+        except DataError:
+            column = batch.column(name)
+            truths = [_TRUTHS.get(str(value).lower()) for value in getattr(column, "values", ())]
+            if not isinstance(column, Coded) or None in truths:
+                raise
+            return np.array([*truths, np.nan], dtype=np.float64)[column.codes]
     column = batch.column(name)
     if isinstance(column, Coded):
-        hits = np.array([*(float(text(value) == text(positive)) for value in column.values), np.nan])
-        return hits[column.codes]
-    wanted = float(positive) if _spelled(positive) else np.nan
-    return np.where(np.isnan(column), np.nan, (column == wanted).astype(np.float64))
+        wanted, texts = as_written(positive), [text(value) or "" for value in column.values]
+        other = next((one for one in texts if one != wanted and one.strip().lower() == wanted.lower()), None)
+        if other is not None and wanted in texts:
+            both = f"column {name!r} of {batch.name} holds {other!r} beside {wanted!r}, which counts as 1"
+            raise DataError(f"{both}; write them alike")
+        return np.array([*(float(one == wanted) for one in texts), np.nan])[column.codes]
+    number = float(positive) if _spelled(positive) else np.nan
+    return np.where(np.isnan(column), np.nan, (column == number).astype(np.float64))
 
 
 def raw_weights(batch: "Batch", column: str) -> Float64Array:

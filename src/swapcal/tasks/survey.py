@@ -75,6 +75,12 @@ class Survey:
         return y[~np.isnan(y)]
 
     @property
+    def pairs(self) -> tuple[Float64Array, Float64Array]:
+        """Outcomes and forecasts of the sample, NaN where one is missing."""
+        _, y, p, _ = self._sample()[0]
+        return y, p
+
+    @property
     def weights(self) -> Float64Array:
         """Weights of the rows of `y`."""
         _, y, _, w = self._sample()[0]

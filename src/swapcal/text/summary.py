@@ -1,5 +1,6 @@
 """What a result comes to in at most 20 lines of 80 columns and plain characters, and what is behind it in some more."""
 
+import shlex
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -81,8 +82,11 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _command(text: str, indent: int) -> list[str]:
-    """A command, which can be copied whole, also where it takes several lines."""
-    lines = textwrap.wrap(text, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    """A command, which can be copied whole, also where it takes several lines: none ends inside of quotes."""
+    lines = [""]
+    for word in map(shlex.quote, shlex.split(text)):
+        fits = len(lines[-1]) + len(word) < WIDTH - 2
+        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if fits or not lines[-1] else [*lines, word]
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
@@ -258,6 +262,8 @@ def _reading(result: "Result") -> str:
     if result.clusters is not None:
         per = f"day of {result.clusters.column}" if result.clusters.by_day else result.clusters.column
         counted_rows = f"; rows of one {per} count together ({count(result.clusters.count)})"
+    elif result.config.time is not None:
+        counted_rows = "; every row counts by itself"
     unit = f" ({result.wording.unit})" if result.wording.unit else ""
     asked = result.wording.coverage
     bias = "predicted - observed" if asked is None else f"coverage - {percent(asked)}"
@@ -305,7 +311,10 @@ def next_step(result: "Result") -> str:
     better = {name: pair for name, pair in result.against.items() if result.change and pair.after < result.change.after}
     best = min(better, key=lambda name: better[name].after, default="")
     if kind == "IMPROVED":
-        return f"use the corrected predictions{f', or the {best}, whose loss is lower here' if best else ''}."
+        poor = made is not None and made.before is not None and not made.before.knows
+        instead = f", or the {best}, whose loss is lower here" if best else ""
+        until = " until there is another model: this one says little more than a constant"
+        return f"use the corrected predictions{until if poor else instead}."
     early = any(words in each for each in _unshown(result) for words in ("needed to judge", "that it takes"))
     wait = "wait for more outcomes, or " if early else ""
     return f"{f'try the {best}, whose loss is lower here, or ' if best else wait}fit the model again. Details: -v"

@@ -138,7 +138,8 @@ class _Outlook:
         gain = "" if self.paired is None else self.paired.relative[1]
         sentences = (*self.now, *self.counts, *self.named, *self.losses, *self.still, *self.seen)
         counted_groups = self.counts[0].removesuffix(".") if self.counts else ""
-        if made.name == "IMPROVED" and not self.off:
+        nobody = made.before is not None and made.before.reason in ("ranges", "together")
+        if made.name == "IMPROVED" and (not self.off or (nobody and made.reason == "loss")):
             headline = f"Use the corrected {self.things}: the {self.loss} is {gain.lstrip(MINUS)} lower."
         elif made.name == "IMPROVED":
             headline = f"Use the corrected {self.things}. {counted_groups or capitalized(self.off)}{self.price}."

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from swapcal_benchmarks.grid import kept
+from swapcal_benchmarks.grid.fresh import against
 from swapcal_benchmarks.grid.grid_row import HINTS, GridRow
 from swapcal_benchmarks.grid.grid_verdicts import geometric, verdicts
 from swapcal_benchmarks.grid.measuring import GridResult
@@ -16,7 +17,8 @@ def tables(result: GridResult) -> list[Table]:
     groups = dict.fromkeys(row.group for row in result.rows)
     every = [_rows(group, [row for row in result.rows if row.group == group]) for group in groups]
     head, rows = targets_table(verdicts(result)), result.rows
-    return [head, _means(rows), *every, _rare(rows), _first(rows), _games(result)]
+    versions = [against(result.fresh, result.before)[0]] if result.before else []
+    return [head, _means(rows), *versions, *every, _rare(rows), _first(rows), _games(result)]
 
 
 def text(result: GridResult) -> str:
@@ -152,4 +154,5 @@ _RULES = """- Streams. probability, mean, quantile (0.9), expectile (0.8): a dri
   quantile of labels that are uniform on one part in so many of the range. heaped: eight forecasts of ten are one
   number. The recorded files are those of [streams.md](streams.md), in their own order behind the first fifth.
 - Hints. none; frozen: a biased model that does not change; learning: a regression that learns on it; truth.
-- The present engine plays with all defaults and no horizon. Groups, hints and seeds are the same for both."""
+- The present engine plays with all defaults and no horizon. Groups, hints and seeds are the same for both. Swap errors
+  and values are those of what the engine said; losses, means and first forecasts those of what was shown."""

@@ -41,11 +41,13 @@ def play(stream: GridStream, kind: str, **settings: Any) -> Float64Array:
     return forecaster.run(compressed, stream.y, given)
 
 
-def score(stream: GridStream, p: Float64Array, hint: Float64Array | None, *, rare: bool) -> GridScores:
-    """All scores of the forecasts `p`."""
+def score(
+    stream: GridStream, p: Float64Array, said: Float64Array, hint: Float64Array | None, *, rare: bool
+) -> GridScores:
+    """All scores of the forecasts that were shown, `p`; swap error and values are those of what the engine said."""
     y, truth = stream.y, stream.truth
     audit = Audit(stream.property, Finite(stream.n + LEVELS))
-    audit.update_many(y, p, stream.rows if hint is None else _with_levels(stream, hint))
+    audit.update_many(y, said, stream.rows if hint is None else _with_levels(stream, hint))
     more: dict[str, Any] = {}
     if hint is not None:
         far = np.abs(p - hint) > _NEAR * np.minimum(hint, 1.0 - hint)
@@ -61,7 +63,7 @@ def score(stream: GridStream, p: Float64Array, hint: Float64Array | None, *, rar
         more["worst_group"] = _worst_group(stream, p)
     return GridScores(
         swap=audit.swap_multicalibration(),
-        values=len(np.unique(p)),
+        values=len(np.unique(said)),
         loss=_loss(stream, p),
         mean=float(p.mean()),
         rate=float(y.mean()),

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from swapcal_benchmarks.grid import kept
+from swapcal_benchmarks.grid.fresh import against
 from swapcal_benchmarks.grid.grid_row import GridRow
 from swapcal_benchmarks.grid.measuring import GridResult
 from swapcal_benchmarks.report import Target
@@ -40,6 +41,7 @@ def verdicts(result: GridResult) -> list[Target]:
     found += [_quiet(quiet)] if quiet else []
     found.append(Target("without a horizon within 15 % of the run that knew it", _equal(result.same), result.same))
     found += _games(result)
+    found += against(result.fresh, result.before)[1] if result.before else []
     return [*found, _first([row for row in result.rows if row.hint in ("frozen", "truth")])]
 
 

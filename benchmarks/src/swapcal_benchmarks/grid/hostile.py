@@ -64,10 +64,10 @@ class Game:
         return 100.0 * self.n_rounds
 
     def __call__(self) -> tuple[float, int]:
-        """SMCal_2 over T^(1/3), and the values that were played."""
+        """SMCal_2 over T^(1/3) of what the engine said, and its values."""
         asked = _PROPERTIES[self.question]
         learner = OnlineRegression() if self.adversary == "greedy, learning" else None
-        forecaster = Forecaster(asked, Finite(_FUNCTIONS), seed=_FORECASTER_SEED, hint=learner)
+        forecaster = Forecaster(asked, Finite(_FUNCTIONS), seed=_FORECASTER_SEED, hint=learner, protect="nothing")
         played = self._adversary(asked)
         books = Books(asked, forecaster.hypotheses, _FUNCTIONS)
         for each in rounds(forecaster, played, self.n_rounds):

@@ -9,6 +9,7 @@ import numpy as np
 
 from swapcal_benchmarks.cores import run_jobs
 from swapcal_benchmarks.grid import kept
+from swapcal_benchmarks.grid.fresh import FreshRow, FreshStream, fresh_streams, read_before
 from swapcal_benchmarks.grid.grid_playing import hints_of, play, score
 from swapcal_benchmarks.grid.grid_row import GridRow
 from swapcal_benchmarks.grid.hostile import Game, games
@@ -39,11 +40,16 @@ class PlayedGame:
 
 @dataclass(frozen=True, slots=True)
 class GridResult:
-    """Everything that was measured; `same` says whether a run that was told its horizon made the same forecasts."""
+    """Everything that was measured; `same` says whether a run that was told its horizon made the same forecasts.
+
+    `fresh` has the streams with fresh seeds, and `before` an earlier version on them.
+    """
 
     rows: list[GridRow]
     games: list[PlayedGame]
     same: bool
+    fresh: list[FreshRow]
+    before: list[FreshRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class _Told:
         return True
 
 
-_Job: TypeAlias = _Streams | Game | _Told
+_Job: TypeAlias = _Streams | FreshStream | Game | _Told
 
 
 def measure(
@@ -87,6 +93,7 @@ def measure(
     *,
     full: bool = False,
     workers: int | None = None,
+    before: Path | None = None,
     begin: Callable[[float], None] | None = None,
     done: Callable[[float], None] | None = None,
 ) -> GridResult:
@@ -100,6 +107,8 @@ def measure(
         Also the streams of a million rounds.
     workers : int, optional
         Processes; all cores by default.
+    before : Path, optional
+        What an earlier version printed with `--json`.
     begin, done : callable, optional
         For a progress bar.
     """
@@ -107,25 +116,27 @@ def measure(
     streams = [_Streams(group, recipe) for group in groups for recipe in kept.recipes_of(group)]
     if directory is not None:
         streams += [_Streams(kept.RECORDED, (directory, name)) for name in STREAMS]
-    played = list(games())
-    jobs: list[_Job] = [*streams, *played, _Told()]
+    played, fresh = list(games()), list(fresh_streams())
+    earlier = [] if before is None else read_before(before)
+    jobs: list[_Job] = [*streams, *fresh, *played, _Told()]
     if begin is not None:
         begin(sum(job.cost for job in jobs))
     results: list[object] = run_jobs(jobs, workers=workers, done=done)
-    rows = [row for found in results[: len(streams)] if isinstance(found, list) for row in found]
+    listed = [row for found in results if isinstance(found, list) for row in found]
+    rows = [row for row in listed if isinstance(row, GridRow)]
     scored = []
-    for one, found in zip(played, results[len(streams) : -1], strict=True):
+    for one, found in zip(played, results[len(streams) + len(fresh) : -1], strict=True):
         assert isinstance(found, tuple)
         old = kept.game(one.name)
         scored.append(PlayedGame(one.name, old.unit, found[0], old.values, found[1]))
-    return GridResult(rows, scored, bool(results[-1]))
+    return GridResult(rows, scored, bool(results[-1]), [row for row in listed if isinstance(row, FreshRow)], earlier)
 
 
 def _rows(group: str, name: str, stream: GridStream, *, rare: bool) -> list[GridRow]:
     old = kept.scores(group, name)
     rows = []
     for kind, hint in hints_of(stream).items():
-        new = score(stream, play(stream, kind), hint, rare=rare)
+        new = score(stream, play(stream, kind), play(stream, kind, protect="nothing"), hint, rare=rare)
         if kind in old:
             rows.append(GridRow(group, name, kind, len(stream.y), old[kind], new))
     return rows

@@ -114,14 +114,15 @@ def _rival(kind: Any) -> Contestant:
 
 def _engines() -> list[Contestant]:
     def engine(property: Elicitable, hypotheses: Hypotheses, horizon: int, seed: int) -> Entry:
-        return Forecaster(property, hypotheses, horizon=horizon, seed=seed, max_pending=_PENDING)
+        return Forecaster(property, hypotheses, horizon=horizon, seed=seed, max_pending=_PENDING, protect="nothing")
 
     def alone(property: Elicitable, hypotheses: Hypotheses, horizon: int, seed: int) -> Entry:
         return Withheld(engine(property, hypotheses, horizon, seed))
 
     def learning(property: Elicitable, hypotheses: Hypotheses, horizon: int, seed: int) -> Entry:
         regression = OnlineRegression()
-        return Forecaster(property, hypotheses, horizon=horizon, seed=seed, hint=regression, max_pending=_PENDING)
+        options: dict[str, Any] = {"hint": regression, "max_pending": _PENDING, "protect": "nothing"}
+        return Forecaster(property, hypotheses, horizon=horizon, seed=seed, **options)
 
     return [
         Contestant("swapcal", _engine_card("swapcal", "nothing"), alone, ours=True, hint="none"),

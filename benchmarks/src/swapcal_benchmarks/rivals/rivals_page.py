@@ -55,8 +55,9 @@ _RULES = """## Rules
 
 - One protocol: context and the frozen model's forecast in, forecast out, label in. Every method is handed the model;
   methods that have no use for it ignore it. `swapcal` is not told it, `swapcal + model` takes it as its hint, and
-  `swapcal + regression` lets an online regression on the groups and the model learn beside the engine. Rivals run
-  with the defaults of their papers, or ours where a paper has none; nobody tuned them.
+  `swapcal + regression` lets an online regression on the groups and the model learn beside the engine. All three show
+  what the engine says, which the theorems are about (`protect="nothing"`), and not the share of it that is the
+  default. Rivals run with the defaults of their papers, or ours where a paper has none; nobody tuned them.
 - Recorded streams have a known truth (iid, drift, abrupt changes, interacting groups, an overconfident model, noise by
   group, heavy tails, sparse groups). Adversaries see everything but the draw and are played live; their hints are
   random numbers, and `anti-hint` always contradicts them.

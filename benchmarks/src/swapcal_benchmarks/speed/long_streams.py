@@ -38,7 +38,7 @@ def measure(sizes: SpeedSizes) -> list[TargetRow]:
         )
         what = f"{name}, a round at T = {_power(sizes.long)}"
         against = f"a round at T = {_power(sizes.short)}"
-        rows.append(ratio.row("growth", what, against, 2.0))
+        rows.append(ratio.row("growth", what, against, 1.1))
     return rows
 
 

@@ -12,6 +12,7 @@ from swapcal.engine.schedule import play_alone
 from swapcal.forecaster import Forecaster
 from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Linear
+from swapcal.potentials import Quadratic
 from swapcal.properties import Mean
 from swapcal.simulate import streams
 from swapcal.typing import Float64Array
@@ -28,7 +29,9 @@ _BARE = "the bare loop"
 
 def measure(sizes: SpeedSizes) -> list[TargetRow]:
     """Dense rows against the bare loops, sparse rows of a wide class against those of a narrow one."""
-    rows = _dense("Linear(10)", Linear(10), 2.0, sizes) + _dense("Finite(20), dense", Finite(20), 3.0, sizes)
+    quadratic = Linear(10, potential=Quadratic())
+    rows = _dense("Linear(10), the quadratic potential", quadratic, 2.5, sizes)
+    rows += _dense("Linear(10)", Linear(10), None, sizes) + _dense("Finite(20), dense", Finite(20), 2.5, sizes)
     return rows + _sparse(sizes) + _late(sizes)
 
 
@@ -61,7 +64,7 @@ def _late(sizes: SpeedSizes) -> list[TargetRow]:
     return rows
 
 
-def _dense(name: str, hypotheses: Linear | Finite, target: float, sizes: SpeedSizes) -> list[TargetRow]:
+def _dense(name: str, hypotheses: Linear | Finite, target: float | None, sizes: SpeedSizes) -> list[TargetRow]:
     n, T = hypotheses.n, sizes.rounds
     X, y = timed_streams.dense(T, n)
     if isinstance(hypotheses, Finite):

@@ -168,10 +168,11 @@ _RULES = f"""The criterion: with a frozen model as the hint, the swap error is a
 - swapcal runs with its defaults and {N_SEEDS} seeds; a quantile of whole numbers with `jitter=1`. No setting was
   chosen for a stream. Outcomes come right after each forecast, which favors a hint that learns where outcomes change
   slowly.
-- Swap error: SMCal_2 over the groups and all rows. Ours is that of the values it spoke. The model's is measured in
-  four ways: as it speaks, in the cells of our values (of the first seed, at the end; each forecast belongs to the
-  nearest) and in 48 equal cells; and rounded, to our values and to 48 equal bins. The one to halve is the smallest of
-  those above {FLOOR:g} T^(1/3). Outcomes outside the range count as its end here.
+- Swap error: SMCal_2 over the groups and all rows. Ours is that of what it showed, each forecast at the nearest value
+  that the engine spoke. The model's is measured in four ways: as it speaks, in the cells of our values (of the first
+  seed, at the end; each forecast belongs to the nearest) and in 48 equal cells; and rounded, to our values and to 48
+  equal bins. The one to halve is the smallest of those above {FLOOR:g} T^(1/3). Outcomes outside the range count as its
+  end here.
 - Loss: on outcomes and the model's forecasts as they are, nothing moved; squared error, pinball loss or asymmetric
   squared error. The interval of its change, in percent of the model's loss, is Student's over blocks of neighboring
   rows.
