@@ -241,9 +241,18 @@ def _tail(result: "Result") -> list[str]:
     lines = [_scores(result)]
     lines += [one for one in result.verdict.sentences if one.startswith(("Assumed: ", "Learned ", "Outcomes came "))]
     lines += [f"{counted(result.counts.bad_rows)} {BAD.removeprefix('rows ')}."] if result.counts.bad_rows else []
+    lines += _unshown(result)
     lines.append(_reading(result))
     lines.append(f"Next: {next_step(result)}")
     return [line for line in lines if line]
+
+
+def _unshown(result: "Result") -> tuple[str, ...]:
+    """Why a model that is biased is shown as it is."""
+    made, late = result.verdict.decision, result.lateness
+    if made is None or made.reason != "unchanged" or late is None or late.since is None:
+        return ()
+    return late.sentences[:1]
 
 
 def _reading(result: "Result") -> str:
@@ -306,7 +315,9 @@ def next_step(result: "Result") -> str:
         instead = f", or the {best}, whose loss is lower here" if best else ""
         until = " until there is another model: this one says little more than a constant"
         return f"use the corrected predictions{until if poor else instead}."
-    return f"{f'try the {best}, whose loss is lower here, or ' if best else ''}fit the model again. Details: -v"
+    early = any(words in each for each in _unshown(result) for words in ("needed to judge", "that it takes"))
+    wait = "wait for more outcomes, or " if early else ""
+    return f"{f'try the {best}, whose loss is lower here, or ' if best else wait}fit the model again. Details: -v"
 
 
 def title(result: "Result") -> str:
