@@ -28,7 +28,7 @@ WIDTH, LINES = 80, 20
 # Rates of events below it are told with two decimals.
 RARE = 0.05
 
-_PLAIN = str.maketrans({MINUS: "-", MISSING: "-", "…": "~", "\u00d7": "x"})
+_PLAIN = str.maketrans({MINUS: "-", MISSING: "-", "…": "~", "→": "->", "\u00d7": "x"})
 
 
 def summary(result: "Result", *, every: bool = False, wrote: Sequence[str] = (), fresh: bool = True) -> list[str]:
@@ -224,7 +224,7 @@ def below(result: "Result") -> list[str]:
         name, pair = next(iter(result.paired.items()))
         low, middle, high = pair.relative
         span = f" (95 % CI {low.removesuffix(' %')} to {high})" if abs(pair.low) < float("inf") else ""
-        line = f"{name[:1].upper()}{name[1:]} {precise(pair.before)} -> {precise(pair.after)}: {middle}{span}."
+        line = f"{name[:1].upper()}{name[1:]} {precise(pair.before)} → {precise(pair.after)}: {middle}{span}."
         others = [f"{each} {precise(one.after)} ({one.relative[1]})" for each, one in result.against.items()]
         return [line, *([f"The usual way instead: {', '.join(others)}."] if others else [])]
     found = None if result.verdict.decision is None else result.verdict.decision.leading
@@ -241,9 +241,18 @@ def _tail(result: "Result") -> list[str]:
     lines = [_scores(result)]
     lines += [one for one in result.verdict.sentences if one.startswith(("Assumed: ", "Learned ", "Outcomes came "))]
     lines += [f"{counted(result.counts.bad_rows)} {BAD.removeprefix('rows ')}."] if result.counts.bad_rows else []
+    lines += _unshown(result)
     lines.append(_reading(result))
     lines.append(f"Next: {next_step(result)}")
     return [line for line in lines if line]
+
+
+def _unshown(result: "Result") -> tuple[str, ...]:
+    """Why a model that is biased is shown as it is."""
+    made, late = result.verdict.decision, result.lateness
+    if made is None or made.reason != "unchanged" or late is None or late.since is None:
+        return ()
+    return late.sentences[:1]
 
 
 def _reading(result: "Result") -> str:
@@ -306,7 +315,9 @@ def next_step(result: "Result") -> str:
         instead = f", or the {best}, whose loss is lower here" if best else ""
         until = " until there is another model: this one says little more than a constant"
         return f"use the corrected predictions{until if poor else instead}."
-    return f"{f'try the {best}, whose loss is lower here, or ' if best else ''}fit the model again. Details: -v"
+    early = any(words in each for each in _unshown(result) for words in ("needed to judge", "that it takes"))
+    wait = "wait for more outcomes, or " if early else ""
+    return f"{f'try the {best}, whose loss is lower here, or ' if best else wait}fit the model again. Details: -v"
 
 
 def title(result: "Result") -> str:
