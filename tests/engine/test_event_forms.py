@@ -37,6 +37,20 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
     assert groups[0].names == groups[1].names == groups[2].names
     assert groups[0].memory
     unhashable = {"team": ["a"], "age": 1}
+    for odd in (
+        unhashable,
+        Case(["a"], 1),
+        {"age": 70, "team": "d", "more": 0},
+        {"team": "a"},
+        namedtuple("Less", "age")(1),
+    ):
+        found = []
+        for forecaster in (one, other):
+            try:
+                found.append(forecaster.predict(odd, hint=0.4).context)
+            except sc.InvalidInput as error:
+                found.append(str(error))
+        assert found[0] == found[1]
     assert groups[0].remembered(unhashable) is None
     looked = sc.Groups([("odd", lambda case: float(case["n"] % 2))])
     assert [looked.row({"n": n}).indices.tolist() for n in (1, 2, 1)] == [[0, 1], [0], [0, 1]]
