@@ -25,6 +25,7 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
     rng = np.random.default_rng(0)
     kinds = [("a", 1), ("a", 1.0), ("a", "1"), ("b", None), ("b", float("nan")), ("c", True), ("d", 70), ("e", 5)]
     Case = namedtuple("Case", ["team", "age"])
+    Less = namedtuple("Less", ["age"])
     groups = [sc.Groups(["team", ("team", "age"), "age >= 60"], limit=12, rare=3) for _ in range(3)]
     one, other, rows = (sc.Forecaster(sc.Probability(), each, seed=1) for each in groups)
     groups[1].memory = None  # looks at every case
@@ -42,9 +43,9 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
         Case(["a"], 1),
         {"age": 70, "team": "d", "more": 0},
         {"team": "a"},
-        namedtuple("Less", "age")(1),
+        Less(1),
     ):
-        found = []
+        found: list[Any] = []
         for forecaster in (one, other):
             try:
                 found.append(forecaster.predict(odd, hint=0.4).context)
