@@ -39,6 +39,9 @@ class Handle {
         runs_alone_ = nb::cast<bool>(settings["runs_alone"]);
         notices_ = nb::cast<bool>(settings["notices"]);
         hinted_ = nb::cast<bool>(settings["hinted"]);
+        // Rows of records that came before, the columns that make a key, and what stands for one that is not there.
+        nb::object memory = settings["memory"];
+        if (!memory.is_none()) memory_ = memory[0], columns_ = memory[1], absent_ = memory[2];
     }
 
     // Whether contexts may be given as vectors.
@@ -227,7 +230,7 @@ class Handle {
     nb::dict arrays_;  // kept alive
     nb::object identity_;
     nb::object one_ = nb::float_(1.0), zero_ = nb::float_(0.0);
-    nb::object model_;
+    nb::object model_, memory_, columns_, absent_;
     std::unique_ptr<AnyEngine> engine_;
     bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false, first_ = false, held_ = false;
 
@@ -247,8 +250,8 @@ class Handle {
         const double *extra = nullptr;
         if (features.is_none() ? n_features > 0 : !(extra = plain_features(features, n_features))) return nb::none();
         int64_t m = context();
-        // What is shown, with a V of one's own, is for Python to say.
-        if (m < 0 || (settings().property.kind == PropertyKind::Python && (hinted || engine_->model))) return nb::none();
+        // What is shown, with a V of one's own, is for Python to say; and reading may have run anything.
+        if (m < 0 || held_ || engine_->crowded() || (settings().property.kind == PropertyKind::Python && (hinted || engine_->model))) return nb::none();
         bool based = hinted;
         double base = guide;
         Row row = engine_->looked_at(m, extra, hinted, guide);
@@ -260,6 +263,7 @@ class Handle {
     int64_t read(nb::handle x) {
         Reader &reader = engine_->reader;
         PyObject *o = x.ptr();
+        if (memory_.is_valid() && PyDict_CheckExact(o) && !(o = remembered(o))) return -1;
         // A class of columns that scales its rows gives them scaled: those are for Python. So is a pair that is no Row
         // where parts of a class read it, each by itself.
         bool row = !PyTuple_CheckExact(o) && reader.radius == 0.0;
@@ -275,6 +279,21 @@ class Handle {
         if (PyDict_CheckExact(o)) return read_mapping(o);
         bool listed = PyList_CheckExact(o);
         return listed || PyTuple_CheckExact(o) ? read_sequence(o, listed) : -1;
+    }
+
+    // Twin of Groups.remembered, for a mapping: borrowed, and null where the Python twin must look.
+    PyObject *remembered(PyObject *record) const {
+        Py_ssize_t n = PyTuple_GET_SIZE(columns_.ptr());
+        nb::object key = nb::steal(PyTuple_New(2 * n));
+        for (Py_ssize_t k = 0; key.is_valid() && k < n; ++k) {
+            PyObject *value = PyDict_GetItemWithError(record, PyTuple_GET_ITEM(columns_.ptr(), k));
+            if (!value) value = absent_.ptr();
+            PyTuple_SET_ITEM(key.ptr(), k, Py_NewRef(value));
+            PyTuple_SET_ITEM(key.ptr(), n + k, Py_NewRef(reinterpret_cast<PyObject *>(Py_TYPE(value))));
+        }
+        PyObject *row = key.is_valid() && !PyErr_Occurred() ? PyDict_GetItemWithError(memory_.ptr(), key.ptr()) : nullptr;
+        PyErr_Clear();  // a value that cannot be looked up
+        return row;
     }
 
     int64_t read_sequence(PyObject *o, bool listed) {

@@ -40,12 +40,15 @@ inline void scale_into_ball(double *values, int64_t n, double radius) {
     for (int64_t k = 0; k < n; ++k) values[k] = outside ? values[k] / largest / length : values[k] / radius;
 }
 
-// Of n entries, how many are neither zero nor larger than `most`.
+// Of n entries, how many are zero; -1 if one is larger than `most`, or no number.
 SWAPCAL_VECTORIZED
-static int64_t plain_entries(const double *x, int64_t n, double most) {
-    int64_t plain = 0;
-    for (int64_t j = 0; j < n; ++j) plain += (std::fabs(x[j]) <= most) & (x[j] != 0.0);
-    return plain;
+static int64_t zeros(const double *x, int64_t n, double most) {
+    int64_t zeros = 0, allowed = 0;
+    for (int64_t j = 0; j < n; ++j) {
+        zeros += x[j] == 0.0;
+        allowed += std::fabs(x[j]) <= most;
+    }
+    return allowed == n ? zeros : -1;
 }
 
 // The row of the round at hand: where it was given, or in a buffer with room for the entry of a level set.
@@ -70,8 +73,9 @@ struct Reader {
 
     // How many entries of the dense context `x` are not zero; -1 if one is not allowed.
     int64_t dense(const double *x) {
-        double most = limit();
-        if (plain_entries(x, n_own, most) == n_own) {
+        int64_t empty = zeros(x, n_own, limit());
+        if (empty < 0) return -1;
+        if (!empty) {
             take(places.data(), x, n_own);
             if (radius > 0.0 && !(radius == 1.0 && in_ball(x, n_own))) {
                 std::memcpy(value.data(), x, 8 * n_own);
@@ -82,7 +86,6 @@ struct Reader {
         }
         int64_t m = 0;
         for (int64_t j = 0; j < n_own; ++j) {
-            if (!(std::fabs(x[j]) <= most)) return -1;
             index[m] = j;
             value[m] = x[j];
             m += x[j] != 0.0;

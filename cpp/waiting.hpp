@@ -59,7 +59,10 @@ struct Waiting {
     }
 
     Row row(int64_t line) const {
-        return {indices + line * width, entries + line * width, whole[line * kWholes + kLengthOf]};
+        const int64_t *index = indices + line * width, n = whole[line * kWholes + kLengthOf];
+        // Positions increase: where one is in its own place, so are all before it. Behind them may be that of a level set.
+        int64_t in_place = n && index[n - 1] == n - 1 ? n : n > 1 && index[n - 2] == n - 2 ? n - 1 : 0;
+        return {index, entries + line * width, n, in_place};
     }
 
     Learned played(int64_t line) const {

@@ -541,7 +541,7 @@ class Monitor(Stateful):
         self._n_known = n_known
         if (self.alpha is None) == (self.every is None):
             raise InvalidInput(
-                "give alpha (probability of a false alarm ever) or every (rows per false alarm), not both"
+                "give one of alpha= (probability of a false alarm ever) and every= (rows per false alarm)"
             )
         if self.every is not None:
             if self.every < 1:

@@ -27,7 +27,7 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
     Case = namedtuple("Case", ["team", "age"])
     groups = [sc.Groups(["team", ("team", "age"), "age >= 60"], limit=12, rare=3) for _ in range(3)]
     one, other, rows = (sc.Forecaster(sc.Probability(), each, seed=1) for each in groups)
-    groups[1]._memory = None  # looks at every case
+    groups[1].memory = None  # looks at every case
     for team, age in [kinds[k] for k in rng.integers(0, len(kinds), 400)]:
         case, label = {"team": team, "age": age}, float(rng.random() < 0.4)
         forecasts = one.predict(case, hint=0.4), other.predict(case, hint=0.4), rows.predict(Case(team, age), hint=0.4)
@@ -35,7 +35,7 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
         for forecaster, forecast in zip((one, other, rows), forecasts, strict=True):
             forecaster.update(forecast, label)
     assert groups[0].names == groups[1].names == groups[2].names
-    assert groups[0]._memory
+    assert groups[0].memory
     unhashable = {"team": ["a"], "age": 1}
     assert groups[0].remembered(unhashable) is None
     looked = sc.Groups([("odd", lambda case: float(case["n"] % 2))])

@@ -146,3 +146,49 @@ def test_functions_that_cancel_leave_no_evidence() -> None:
     for _ in range(5):
         method.update(method.predict([third, -third]), 0.1)
         assert method.phi(method.hypotheses.row([0.7, 0.7])).tolist() == [0.0] * 4
+
+
+class Hours:
+    """A learner of one's own that reads its contexts itself: for each hour, the way that errors lean."""
+
+    def start(self) -> Any:
+        return {"sum": [0.0] * 24, "n": [0] * 24}
+
+    def row(self, x: Any) -> int:
+        return int(x["hour"])
+
+    def predict(self, state: Any, hour: int) -> float:
+        return float(state["sum"][hour] / max(abs(state["sum"][hour]), state["n"][hour] ** 0.5, 1.0))
+
+    def update(self, state: Any, hour: int, kappa: float) -> None:
+        state["sum"][hour] += kappa
+        state["n"][hour] += 1
+
+    def spec(self) -> Any:
+        return {"kind": "Hours"}
+
+
+class HoursOfVectors(Hours):
+    """The same with the hour as a vector."""
+
+    n = 24
+    row = None  # type: ignore[assignment]
+
+    def predict(self, state: Any, hour: Any) -> float:
+        return super().predict(state, int(hour.indices[0]))
+
+    def update(self, state: Any, hour: Any, kappa: float) -> None:
+        super().update(state, int(hour.indices[0]), kappa)
+
+
+def test_a_learner_of_ones_own_reads_its_contexts_and_keeps_any_state() -> None:
+    """A state of lists is copied whole, so that a round that fails leaves no trace."""
+    own, other = (Algorithm2(sc.Mean(), each, horizon=60, seed=2) for each in (Hours(), HoursOfVectors()))
+    for t in range(60):
+        hour, y = 7 * t % 24, float(7 * t % 24 > 12)
+        forecast, same = own.predict({"hour": hour}), other.predict(np.eye(24)[hour])
+        assert float(forecast) == float(same)
+        own.update(forecast, y)
+        other.update(same, y)
+    assert own.learners == other.learners
+    assert any(state["n"] != [0] * 24 for pair in own.learners for state in pair)

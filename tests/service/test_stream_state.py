@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -55,6 +56,15 @@ def test_forecasts_in_groups_are_those_of_one_by_one(name: str) -> None:
     apart = [single.predict([case])[0] for case in cases]
     assert [(a.value, a.context) for a in together] == [(b.value, b.context) for b in apart]
     assert many.groups.names == single.groups.names
+
+
+def test_groups_are_a_text_or_a_list() -> None:
+    text, listed = "carrier,carrier*origin,hour >= 12", ["carrier", "carrier*origin", "hour >= 12"]
+    one, other = (Stream("s", msgspec.convert({"groups": each, "seed": 1}, StreamSpec)) for each in (text, listed))
+    for stream in (one, other):
+        stream.predict(list(_cases(stream, 40)))
+    assert one.groups.names == other.groups.names
+    assert {"carrier=A & origin=2", "hour >= 12"} <= set(one.groups.names)
 
 
 def test_audits_are_those_of_the_rounds_one_by_one() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 import swapcal as sc
 from commands import refused, swapcal
+from swapcal.report import page
+from swapcal.text.numbers import precise
 
 
 def claims(n: int = 3000) -> pd.DataFrame:
@@ -122,3 +124,16 @@ def test_copies_of_rows_are_noticed(tmp_path: Path, task: str) -> None:
     rare = rounded.assign(**{"Paid?": np.where(np.arange(len(frame)) % 100, "no", "yes")})
     for each in (rounded, rare):
         assert "if they are copies" not in told(written(each, path), *more, task=task)
+
+
+def test_the_page_says_on_which_side_the_worst_group_is_biased() -> None:
+    table = claims().assign(late=lambda f: (f["Paid?"] == "yes").astype(float))
+    run = sc.recalibrate(
+        table, "late", "P(paid)", [("Region, Code",)], seed=1, config=sc.TaskConfig("late", budget=0.0)
+    )
+    for side in ("before", "after"):
+        assert run.by_group.set_index("group").loc["Region, Code=47", f"{side}_off"]
+    shown = page.html(run)
+    assert "biased before and after" in shown
+    assert "biased before and after" not in page.html(sc.audit(table, "late", "P(paid)", [("Region, Code",)]))
+    assert f"{precise(run.change.before)} → {precise(run.change.after)}" in shown

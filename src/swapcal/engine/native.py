@@ -35,6 +35,7 @@ from swapcal.hypotheses.finite import FiniteEvidence
 from swapcal.hypotheses.linear import LinearEvidence
 from swapcal.potentials import NODES, SQRT_PI, AdaNormalHedge, Exponential, PNorm, Squint
 from swapcal.protocols import Rows
+from swapcal.sparse import ABSENT
 from swapcal.typing import Float64Array
 
 if TYPE_CHECKING:
@@ -86,13 +87,14 @@ class NativeEngine:
         if blocks is not None:
             arrays |= {"blocks": blocks, "edges": np.flatnonzero(np.diff(blocks, prepend=-1, append=-1))}
         model = _hint_model(state.hint)
-        settled = rules.settled.get("native")
+        memory, settled = getattr(rules.hypotheses, "memory", None), rules.settled.get("native")
         if settled is None:
             settled = rules.settled["native"] = _settled(rules)
         settings = {
             **own,
             **settled,
             "kind": kind,
+            "memory": None if memory is None else (memory, memory.cells.columns, ABSENT),
             "n_blocks": 0 if blocks is None else int(blocks[-1]) + 1,
             "capacity": state.values.capacity,
             "n_scores": state.waiting.scores.shape[1],

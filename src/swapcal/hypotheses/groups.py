@@ -17,7 +17,7 @@ from swapcal.hypotheses.linear import OverVectors
 from swapcal.inputs import column_names, integer, one_of, real
 from swapcal.potentials import AdaNormalHedge, Potential
 from swapcal.protocols import Row, Rows
-from swapcal.sparse import ABSENT, CaseColumns, assembled, checked_rows
+from swapcal.sparse import CaseColumns, assembled, checked_rows
 from swapcal.tables.batch import Coded, as_number, text
 from swapcal.tables.grouping import (
     ColumnComparison,
@@ -54,7 +54,6 @@ class _Memory(dict[tuple[Any, ...], Row]):
     def __init__(self, columns: tuple[str, ...]) -> None:
         super().__init__()
         self.cells = CaseColumns(columns)
-        self.absent = (ABSENT,) * len(columns)
 
     def __deepcopy__(self, memo: Any) -> "_Memory":
         return _Memory(self.cells.columns)
@@ -109,7 +108,6 @@ class Groups(OverVectors):
     __slots__ = (
         "_definitions",
         "_edges",
-        "_memory",
         "_vectors",
         "_vocabulary",
         "_warned",
@@ -119,6 +117,7 @@ class Groups(OverVectors):
         "columns",
         "groups",
         "limit",
+        "memory",
         "rare",
     )
 
@@ -147,7 +146,7 @@ class Groups(OverVectors):
         self.columns = self._definitions.columns
         # A function of somebody's own may look at anything, so nothing is known of a case by its columns.
         own = any(isinstance(one, Function) for one in self._definitions.fixed)
-        self._memory: _Memory | None = None if own else _Memory(self.columns)
+        self.memory: _Memory | None = None if own else _Memory(self.columns)
         self._vectors: Finite = Finite(1 + self.limit, potential=AdaNormalHedge() if potential is None else potential)
         self._vocabulary = self._empty()
         if self._vocabulary.free < 0:
@@ -236,27 +235,27 @@ class Groups(OverVectors):
         Row or None
             What `row` would give; None where it must look.
         """
-        if self._memory is None:
+        if self.memory is None:
             return None
-        values = [*map(x.get, self.columns, self._memory.absent)] if type(x) is dict else self._memory.cells.of(x)
+        values = self.memory.cells.of(x)
         if values is None:
             return None
         try:
-            return self._memory.get((*values, *map(type, values)))
+            return self.memory.get((*values, *map(type, values)))
         except TypeError:  # a value that cannot be looked up
             return None
 
     def _keep(self, x: Any, row: Row) -> None:
         """Remember a row that no later value can change: all its positions are those of values that have one."""
-        if self._memory is None or set(row.indices.tolist()) & set(self._vocabulary.other):
+        if self.memory is None or set(row.indices.tolist()) & set(self._vocabulary.other):
             return
-        values = self._memory.cells.of(x)
+        values = self.memory.cells.of(x)
         if values is None:
             return
-        if len(self._memory) >= _REMEMBERED:
-            self._memory.clear()
+        if len(self.memory) >= _REMEMBERED:
+            self.memory.clear()
         with contextlib.suppress(TypeError):
-            self._memory[(*values, *map(type, values))] = row
+            self.memory[(*values, *map(type, values))] = row
 
     def peek(self, x: Any) -> Row:
         """What `row` would give, without learning anything.
@@ -380,8 +379,8 @@ class Groups(OverVectors):
     def restore(self, snapshot: tuple[Vocabulary, dict[str, tuple[float, ...]]]) -> None:
         """Go back to a snapshot."""
         self._vocabulary, self._edges = snapshot[0].copy(), dict(snapshot[1])
-        if self._memory is not None:
-            self._memory.clear()
+        if self.memory is not None:
+            self.memory.clear()
 
     def united(self, other: "Groups") -> tuple["Groups", IntArray]:
         """Groups of the same definitions that know the values of both; and where the other's positions are there.
@@ -473,7 +472,7 @@ class Groups(OverVectors):
         for name in ("columns", "_definitions", "_vectors", *_SETTINGS, "groups"):
             setattr(twin, name, getattr(self, name))
         twin._edges, twin._warned = {}, False
-        twin._memory = None if self._memory is None else _Memory(self.columns)
+        twin.memory = None if self.memory is None else _Memory(self.columns)
         twin._vocabulary = twin._empty()
         return twin
 

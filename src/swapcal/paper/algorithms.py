@@ -1,5 +1,6 @@
 """Algorithms 1 and 2 of the paper, line by line: over a finite class, and with 2N online agnostic learners."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -189,12 +190,14 @@ class Algorithm2(PaperMethod):
     learner: Learner
 
     def __post_init__(self) -> None:
-        self.start(Oracle(self.learner), 1)
+        self.oracle = Oracle(self.learner)
+        self.start(self.oracle, 1)
         self.learners = [[self.learner.start() for _ in _SIGNS] for _ in range(self.grid.n_bins)]
 
     def tests(self, row: Row) -> Float64Array:
         """Line 4: q_{t,i,sigma}(x_t), in the shape (2, N)."""
-        q = np.array([[float(self.learner.predict(pair[s], row)) for pair in self.learners] for s in (0, 1)])
+        x = self.oracle.read(row)
+        q = np.array([[float(self.learner.predict(pair[s], x)) for pair in self.learners] for s in (0, 1)])
         size = np.abs(q)
         if not (size <= 1.0 + _ROUNDING).all():
             worst = float(q.flat[np.argmax(np.where(np.isnan(q), np.inf, size))])
@@ -222,10 +225,10 @@ class Algorithm2(PaperMethod):
         outcome = inputs.identified(self.property, plan.values[drawn], y)
         # On copies, and the experts last: a learner that fails leaves all as it was.
         i = self.grid.bin(support[drawn][0])
-        learners = [state.copy() for state in self.learners[i]]
+        learners, x = copy.deepcopy(self.learners[i]), self.oracle.read(row)
         for sign, state in zip(_SIGNS, learners, strict=True):
-            self.learner.update(state, row, sign * outcome)
-        if not all(np.isfinite(state).all() for state in learners):
-            raise InvalidInput(f"the learner {self.learner!r} has learned something that is not finite from {row!r}")
+            self.learner.update(state, x, sign * outcome)
+        if not all(np.isfinite(state).all() for state in learners if isinstance(state, np.ndarray)):
+            raise InvalidInput(f"the learner {self.learner!r} has learned something that is not finite from {x!r}")
         self.experts.update(gains.ravel())
         self.learners[i] = learners

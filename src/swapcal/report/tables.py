@@ -575,13 +575,8 @@ def _worst_group(result: Result) -> Card:
     name, texts = f"{shortened(group_name(row['group']), 48)}, {counted(row['rows'])}", _texts(result, told)
     if covers:
         return Card("Coverage of the worst group", *texts, name)
-    doubt = (
-        "biased before"
-        if len(result.columns) > 1 and row["before"]["off"]
-        else "biased"
-        if row[next(iter(result.columns))]["off"]
-        else "may be chance"
-    )
+    off = [which for which in result.columns if which in row and row[which]["off"]]
+    doubt = " ".join(["biased", " and ".join(off) * (len(result.columns) > 1)]).strip() if off else "may be chance"
     about = ", ".join(part for part in (words.noun, words.unit, name) if part)
     return Card("Bias of the worst group", *texts, f"{about}; {doubt}")
 

@@ -66,12 +66,15 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     order: Annotated[int, Meta(ge=1, le=20, description="Of a moment.")] | None = None
     low: Annotated[float, Meta(ge=-1e12, le=1e12, description="Smallest outcome; 0 if not given.")] | None = None
     high: Annotated[float, Meta(ge=-1e12, le=1e12, description="Largest outcome; 1 if not given.")] | None = None
-    groups: Annotated[
-        list[Column | Annotated[list[Column], Meta(min_length=1, max_length=5)]],
-        Meta(
-            max_length=50, description="Columns, lists of columns for intersections, comparisons such as 'age >= 60'."
-        ),
-    ] = []
+    groups: (
+        Annotated[str, Meta(max_length=2_000)]
+        | Annotated[
+            list[Column | Annotated[list[Column], Meta(min_length=1, max_length=5)]],
+            Meta(
+                max_length=50, description="Columns, combinations, comparisons: 'sex,race,sex*race,age>=60', or a list."
+            ),
+        ]
+    ) = []
     group_limit: Annotated[int, Meta(ge=1, le=10_000, description="How many groups there can be.")] = 200
     rare: Annotated[int, Meta(ge=1, le=1_000_000, description="A value is a group once it is seen so often.")] = 1
     hint: Annotated[Literal["given", "learn"], Meta(description="'learn': a regression learns beside.")] = "given"
@@ -127,7 +130,9 @@ class StreamSpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         return TaskConfig(
             "y",
             "hint",
-            tuple(one if isinstance(one, str) else tuple(one) for one in self.groups),
+            self.groups
+            if isinstance(self.groups, str)
+            else tuple(one if isinstance(one, str) else tuple(one) for one in self.groups),
             linear=self.features,
             property=text,
             low=self.low or 0.0,

@@ -28,7 +28,7 @@ WIDTH, LINES = 80, 20
 # Rates of events below it are told with two decimals.
 RARE = 0.05
 
-_PLAIN = str.maketrans({MINUS: "-", MISSING: "-", "…": "~", "\u00d7": "x"})
+_PLAIN = str.maketrans({MINUS: "-", MISSING: "-", "…": "~", "→": "->", "\u00d7": "x"})
 
 
 def summary(result: "Result", *, every: bool = False, wrote: Sequence[str] = (), fresh: bool = True) -> list[str]:
@@ -224,7 +224,7 @@ def below(result: "Result") -> list[str]:
         name, pair = next(iter(result.paired.items()))
         low, middle, high = pair.relative
         span = f" (95 % CI {low.removesuffix(' %')} to {high})" if abs(pair.low) < float("inf") else ""
-        line = f"{name[:1].upper()}{name[1:]} {precise(pair.before)} -> {precise(pair.after)}: {middle}{span}."
+        line = f"{name[:1].upper()}{name[1:]} {precise(pair.before)} → {precise(pair.after)}: {middle}{span}."
         others = [f"{each} {precise(one.after)} ({one.relative[1]})" for each, one in result.against.items()]
         return [line, *([f"The usual way instead: {', '.join(others)}."] if others else [])]
     found = None if result.verdict.decision is None else result.verdict.decision.leading
