@@ -454,22 +454,13 @@ def known_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
 
 # A number with commas in it.
 _GROUPED = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,' ]*")
-# As frames with truth values are written.
-_TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def raw_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
     """Outcomes as they are, or 1 and 0 where the column equals `positive` or not."""
     name, positive = question.y, question.positive
     if positive is None:
-        try:
-            return batch.numbers(name)
-        except DataError:
-            column = batch.column(name)
-            truths = [_TRUTHS.get(str(value).lower()) for value in getattr(column, "values", ())]
-            if not isinstance(column, Coded) or None in truths:
-                raise
-            return np.array([*truths, np.nan], dtype=np.float64)[column.codes]
+        return batch.numbers(name)
     column = batch.column(name)
     if isinstance(column, Coded):
         wanted, texts = as_written(positive), [text(value) or "" for value in column.values]
