@@ -159,3 +159,13 @@ def test_codes_are_not_taken_for_outcomes(
     if blank is None:
         assert "Brier score" in told(path, "--positive", str(yes), task=task)
     told(path, "--low", "-999", "--high", "2", task=task)
+
+
+def test_a_run_without_a_regression_says_that_one_could_learn(tmp_path: Path) -> None:
+    """Keys go without one by default; that model is not to be fitted again at once."""
+    path = written(claims(8000).assign(key=lambda f: f.index % 4), tmp_path / "a.csv")
+    more = ("--groups", '"Region, Code"', "--positive", "yes", "--by", "key", "--seed", "1")
+    said = told(path, *more, task="run")
+    assert "NOT CORRECTED" in said
+    assert "Next: let a regression learn the groups as well (--learn), or fit" in " ".join(said.split())
+    assert "IMPROVED" in told(path, *more, "--learn", task="run")

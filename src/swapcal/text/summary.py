@@ -306,7 +306,12 @@ def next_step(result: "Result") -> str:
         instead = f", or the {best}, whose loss is lower here" if best else ""
         until = " until there is another model: this one says little more than a constant"
         return f"use the corrected predictions{until if poor else instead}."
-    return f"{f'try the {best}, whose loss is lower here, or ' if best else ''}fit the model again. Details: -v"
+    way = (
+        ""
+        if result.config.learns or not result.n_groups
+        else "let a regression learn the groups as well (--learn), or "
+    )
+    return f"{f'try the {best}, whose loss is lower here, or ' if best else way}fit the model again."
 
 
 def title(result: "Result") -> str:
