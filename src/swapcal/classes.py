@@ -411,6 +411,9 @@ class PredictionSet(_OfClasses[ClassSetForecast]):
         Of the draws; None draws one from the system.
     learn : bool
         Whether an `OnlineRegression` on the context guides the threshold.
+    protect, budget
+        How much of the threshold's correction is shown, as for `Forecaster`; the model's own threshold is the coverage.
+        All of it by default: who asks for sets asks for coverage.
 
     Examples
     --------
@@ -437,6 +440,8 @@ class PredictionSet(_OfClasses[ClassSetForecast]):
         seed: int | None = None,
         learn: bool = True,
         max_pending: int = 65_536,
+        protect: str = "nothing",
+        budget: float | None = None,
     ) -> None:
         super().__init__(max_pending)
         self.coverage, self.n_classes = inputs.level(coverage), inputs.integer(n_classes, "n_classes", 2)
@@ -448,7 +453,8 @@ class PredictionSet(_OfClasses[ClassSetForecast]):
             seed=seed_for(self.seed, "threshold"),
             hint=OnlineRegression() if learn else None,
             max_pending=max_pending,
-            protect="nothing",  # who asks for sets asks for coverage, which showing the model's own would cost
+            protect=protect,
+            budget=budget,
         )
 
     def __repr__(self) -> str:

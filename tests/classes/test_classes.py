@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import swapcal as sc
 from effort import some
-from swapcal.classes import Classes, ClassesForecast, PredictionSet, projected, shared_out
+from swapcal.classes import Classes, ClassesForecast, PredictionSet, _spread, projected, shared_out
 from swapcal.learners import GradientDescent
 from swapcal.potentials import Quadratic
 
@@ -167,6 +167,21 @@ def test_sets_cover_every_group() -> None:
         assert abs(covered[X[:, j] == 1].mean() - 0.9) < 0.02
     assert inside.sum(axis=1).min() >= 1
     assert inside.sum(axis=1).mean() < 2.7
+
+
+def test_the_share_of_a_threshold_is_an_option_and_late_outcomes_are_learned() -> None:
+    """The own threshold of a right model stays; that of a wrong one is corrected."""
+    X, y, p, right = stream(3000)
+    own = float(_spread(0.9))
+    for model, kept in ((right, True), (p, False)):
+        sets = PredictionSet(0.9, 3, sc.Finite(2), seed=1, protect="loss", budget=0.002)
+        inside = sets.run(X, y, model, known=np.arange(3000) + 100.0)
+        again = PredictionSet.from_bytes(sets.to_bytes())
+        thresholds = [each.predict(X[k], model[k]).threshold.value for each in (sets, again) for k in range(20)]
+        assert thresholds[:20] == thresholds[20:]
+        assert np.abs(np.array(thresholds) - own).max() < 0.001 if kept else min(thresholds) > own + 0.1
+        assert sets.lateness().sentences[0].startswith("The model's own" if kept else "Corrections are shown since")
+        assert inside[np.arange(3000), y][500:].mean() == pytest.approx(0.9, abs=0.03)
 
 
 def test_errors_name_the_fault() -> None:

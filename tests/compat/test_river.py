@@ -187,3 +187,21 @@ def test_rows_of_a_frame_are_learned_one_by_one() -> None:
         one.learn_one(x, y)
     many.learn_many(frame, pd.Series([y for _, y in rows]))
     assert many.predict_many(frame).tolist() == [one.predict_one(x) for x, _ in rows]
+
+
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_how_much_of_a_correction_is_shown_is_an_option(kind: str) -> None:
+    """Where nothing is protected all of it is shown from the first round."""
+    shares = []
+    for protect, budget in (("loss", 0.0), ("loss", None), ("nothing", None)):
+        asked: dict[str, Any] = {"groups": ["team"], "seed": 1, "protect": protect, "budget": budget}
+        own = scaled(linear_model.LinearRegression())
+        model: Any = MulticalibratedRegressor(compose.Select("a") | own, sc.Probability(), **asked)
+        if kind == "classifier":
+            model = MulticalibratedClassifier(blind(), **asked)
+        for x, y in drifting(400):
+            model.learn_one(x, y)
+        forecaster = model._forecasters[True] if kind == "classifier" else model._forecaster
+        assert (forecaster.rules.protect, forecaster.rules.budget) == (protect, budget)
+        shares.append(forecaster.lateness().mean_share)
+    assert max(shares[:2]) < 1.0 == shares[2]

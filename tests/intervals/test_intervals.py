@@ -362,3 +362,21 @@ def test_steps_ahead_refuse_an_outcome_before_anything_changes(known: float | No
     assert ahead.to_bytes() == before
     ahead.update(math.nan)
     assert [ahead.learn(1, y, known=known) for y in (7.0, 0.5)] == ["invalid", "learned" if known is None else "held"]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_all_steps_ahead_tell_how_late_outcomes_come_and_what_is_shown(exact: bool) -> None:
+    rng = np.random.default_rng(2)
+    make = lambda step, turn: sc.Forecaster(sc.Mean(), sc.Finite(1), seed=step, hint=sc.OnlineRegression())  # noqa: E731
+    ahead = MultiHorizon(make, steps=2, exact=exact)
+    for time in range(2_000):
+        ahead.predict([[1.0]] * 2, [0.3, 0.3])
+        ahead.update(float(rng.random() < 0.6), known=time + 20.0)
+    told = ahead.lateness()
+    forecasters: Any = ahead.forecasters
+    every = [each.lateness() for turns in forecasters for each in turns]
+    assert len(every) == (3 if exact else 2)
+    assert told.n_late == max(each.n_late for each in every) > 900
+    assert told.share == pytest.approx(np.mean([each.share for each in every]))
+    assert told.share > 0.5
+    assert "(step 2, turn 2)" in told.sentences[0] if exact else "(step 1)" in told.sentences[0]

@@ -191,6 +191,24 @@ def test_a_run_with_a_price_that_heals_little_is_not_recommended() -> None:
     assert verdict(before, calm, wording=sc.Mean().wording).kind == "IMPROVED"
 
 
+@pytest.mark.parametrize(
+    ("n", "delay", "told", "step"),
+    [
+        (600, 590, "that it takes", "wait for more outcomes"),
+        (600, 400, "needed to judge", "wait for more outcomes"),
+        (6_000, 0, "", "use the corrected"),
+    ],
+)
+def test_a_run_says_why_nothing_was_changed_and_what_that_needs(n: int, delay: int, told: str, step: str) -> None:
+    data = stream(n, 1, n_groups=4, bias=0.2, whom=(0, 1, 2))
+    lines = summary(run(data, TaskConfig("y", "p", ["g"], seed=1, delay=str(delay) if delay else None)))
+    text = " ".join(" ".join(lines).split())
+    assert len(lines) <= 20
+    assert (" The model's own numbers are shown" in text) is bool(told)
+    assert told in text
+    assert f"Next: {step}" in text
+
+
 def test_run_and_audit_say_the_same_of_the_model() -> None:
     for bias in (0.0, 0.12):
         data = stream(9_000, 1, n_groups=4, bias=bias, whom=(2,))

@@ -33,6 +33,8 @@ class AroundModel(base.Wrapper[Any]):
 
     predict_one: Any
     learn_one: Any
+    protect = "loss"
+    budget: float | None = None
     _dtype: type | None = None
 
     def __init__(self, model: Any, groups: Any, max_groups: int, seed: int) -> None:
@@ -46,6 +48,10 @@ class AroundModel(base.Wrapper[Any]):
     @property
     def _wrapped_model(self) -> Any:
         return self.model
+
+    def _learning(self, property: Elicitable, seed: int, outside: str) -> Forecaster:
+        settings: dict[str, Any] = {"protect": self.protect, "budget": self.budget, "outside": outside}
+        return Forecaster(property, self._functions, seed=seed, hint=OnlineRegression(), **settings)
 
     def _context(self, x: dict[Any, Any], *, learn: bool) -> Any:
         if self.groups is None:
@@ -109,6 +115,8 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
         Largest number of groups.
     seed
         Of the draws.
+    protect, budget
+        How much of the correction is shown, and what it may cost, as for `swapcal.Forecaster`.
 
     Examples
     --------
@@ -119,8 +127,18 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
     True
     """
 
-    def __init__(self, model: base.Classifier, groups: Any = None, max_groups: int = 1000, seed: int = 0) -> None:
+    def __init__(
+        self,
+        model: base.Classifier,
+        groups: Any = None,
+        max_groups: int = 1000,
+        seed: int = 0,
+        protect: str = "loss",
+        budget: float | None = None,
+    ) -> None:
         super().__init__(model, groups, max_groups, seed)
+        self.protect = protect
+        self.budget = budget
         self._forecasters: dict[Any, Forecaster] = {}
         self._seen: list[Any] = []
 
@@ -169,9 +187,7 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
         for each in [True] if truth else self._seen:
             if each not in self._forecasters:
                 seed = seed_for(self.seed, len(self._forecasters))
-                self._forecasters[each] = Forecaster(
-                    Probability(), self._functions, seed=seed, hint=OnlineRegression(), outside="clip"
-                )
+                self._forecasters[each] = self._learning(Probability(), seed, "clip")
         # Classes that came up after the forecast have none.
         for each, part in (self.forecast_one(x) if forecast is None else forecast).items():
             self._forecasters[each].update(part, float(label == each))
@@ -203,6 +219,8 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         Largest number of groups.
     seed
         Of the draws.
+    protect, budget
+        How much of the correction is shown, and what it may cost, as for `swapcal.Forecaster`.
 
     Examples
     --------
@@ -222,15 +240,19 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         groups: Any = None,
         max_groups: int = 1000,
         seed: int = 0,
+        protect: str = "loss",
+        budget: float | None = None,
     ) -> None:
         super().__init__(model, groups, max_groups, seed)
+        self.protect = protect
+        self.budget = budget
         self.property = property
         self._first: list[float] = []
         self._forecaster = None if property is None else self._make(property, "clip")
 
     def _make(self, property: Elicitable, outside: str) -> Forecaster:
         seed = seed_for(self.seed, "regressor")
-        return Forecaster(property, self._functions, seed=seed, hint=OnlineRegression(), outside=outside)
+        return self._learning(property, seed, outside)
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> float:
         """The calibrated forecast; changes nothing."""

@@ -23,7 +23,7 @@ class Lateness:
         Forecasts made between a forecast and its outcome, on average over the outcomes of rounds with a hint.
     share : float
         How much of the correction of the caller's own number is shown now, from 0 to 1: of the learning hint's, or of
-        the engine's where no hint learns.
+        the engine's where no hint learns. Of this and the next two: 1 where nothing is protected.
     mean_share : float
         The same on average over all rounds.
     engine_share : float
@@ -66,22 +66,22 @@ def lateness_report(rules: Rules, state: State) -> Lateness:
     log_e, slope = shares.dependence(first)
     since = int(totals[shares.SINCE]) if rounds else None
     # Each rung has gained over its own base.
-    gained = -sum(float(each.totals[shares.SPENT]) for each in state.shares)
+    gained, whole = -sum(float(each.totals[shares.SPENT]) for each in state.shares), rules.protect == "nothing"
     loss = float(totals[shares.MODEL])
     report = Lateness(
         ledger.n_late,
         state.pending.open,
         ledger.n_expired,
         float(totals[shares.LAG]) / max(known, 1.0),
-        first.now,
-        float(first.blocks[:, shares.SHARES].sum()) / rounds if rounds else 0.0,
-        state.shares[1].now,
+        1.0 if whole else first.now,
+        1.0 if whole else float(first.blocks[:, shares.SHARES].sum()) / rounds if rounds else 0.0,
+        1.0 if whole else state.shares[1].now,
         since,
         gained / loss if loss > 0.0 else 0.0,
         log_e,
         (),
     )
-    sentences = [shown(report, first)] if rounds and rules.protect != "nothing" else []
+    sentences = [shown(report, first)] if rounds and not whole else []
     if report.dependent:
         sentences.append(dependent_delays(log_e, slope, _scale(rules)))
     if ledger.n_expired:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from swapcal import inputs, sparse
+from swapcal.engine.lateness import Lateness, lateness_together
 from swapcal.errors import InvalidInput
 from swapcal.forecast import Forecast
 from swapcal.forecaster import Forecaster
@@ -91,6 +92,21 @@ class MultiHorizon(Stateful, Generic[F]):
     def waiting(self) -> int:
         """Forecasts that wait for their outcome."""
         return sum(map(len, self._open.values()))
+
+    def lateness(self) -> Lateness:
+        """How late outcomes come, and how much of the corrections is shown, of all steps; see `Forecaster.lateness`.
+
+        Returns
+        -------
+        Lateness
+            Means over the forecasters of all steps, and sentences about them.
+        """
+        every: dict[str, Any] = {
+            f"step {h}" + (f", turn {turn + 1}" if self.exact else ""): each
+            for h, turns in enumerate(self.forecasters, 1)
+            for turn, each in enumerate(turns)
+        }
+        return lateness_together({name: each.lateness() for name, each in every.items()})
 
     def predict(
         self, xs: Sequence[Any], hints: Sequence[float | None] | None = None, weights: Sequence[float] | None = None

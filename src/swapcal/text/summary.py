@@ -241,9 +241,18 @@ def _tail(result: "Result") -> list[str]:
     lines = [_scores(result)]
     lines += [one for one in result.verdict.sentences if one.startswith(("Assumed: ", "Learned ", "Outcomes came "))]
     lines += [f"{counted(result.counts.bad_rows)} {BAD.removeprefix('rows ')}."] if result.counts.bad_rows else []
+    lines += _unshown(result)
     lines.append(_reading(result))
     lines.append(f"Next: {next_step(result)}")
     return [line for line in lines if line]
+
+
+def _unshown(result: "Result") -> tuple[str, ...]:
+    """Why a model that is biased is shown as it is."""
+    made, late = result.verdict.decision, result.lateness
+    if made is None or made.reason != "unchanged" or late is None or late.since is None:
+        return ()
+    return late.sentences[:1]
 
 
 def _reading(result: "Result") -> str:
@@ -306,11 +315,10 @@ def next_step(result: "Result") -> str:
         instead = f", or the {best}, whose loss is lower here" if best else ""
         until = " until there is another model: this one says little more than a constant"
         return f"use the corrected predictions{until if poor else instead}."
-    way = (
-        ""
-        if result.config.learns or not result.n_groups
-        else "let a regression learn the groups as well (--learn), or "
-    )
+    early = any(words in each for each in _unshown(result) for words in ("needed to judge", "that it takes"))
+    way = "wait for more outcomes, or " if early else ""
+    if result.n_groups and not result.config.learns:
+        way = "let a regression learn the groups as well (--learn), or "
     return f"{f'try the {best}, whose loss is lower here, or ' if best else way}fit the model again."
 
 

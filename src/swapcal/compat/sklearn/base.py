@@ -109,6 +109,7 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
         groups: Any = None,
         cv: Any = 5,
         protect: str = "loss",
+        budget: float | None = None,
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
@@ -116,6 +117,7 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
         self.groups = groups
         self.cv = cv
         self.protect = protect
+        self.budget = budget
         self.max_groups = max_groups
         self.random_state = random_state
 

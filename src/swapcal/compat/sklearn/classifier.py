@@ -38,7 +38,8 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         How forecasts of rows that the model has not seen are made; None: the model's forecasts of its own training
         rows. Not used with a `FrozenEstimator`.
     protect : {"loss", "calibration", "nothing"}
-        How much of the correction is shown, as for `Forecaster`.
+    budget : float, optional
+        How much of the correction is shown, and what it may cost, as for `Forecaster`.
     max_groups : int
         Largest number of groups.
     random_state : int
@@ -70,6 +71,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
 
     def _begin(self, y: Any, hints: Float64Array | None, horizon: int | None) -> None:
         settings: dict[str, Any] = {"horizon": horizon, "outside": "clip", "protect": self.protect}
+        settings["budget"] = self.budget
         seeds = [seed_for(self.random_state, k) for k in range(1 if len(self.classes_) == 2 else len(self.classes_))]
         self.forecasters_ = [
             Forecaster(Probability(), self._functions(), seed=seed, hint=OnlineRegression(), **settings)

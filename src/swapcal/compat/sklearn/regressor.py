@@ -102,7 +102,7 @@ class MulticalibratedInterval(AroundRegressor):
         The model of the middle; default `LinearRegression()`. A `FrozenEstimator` is used as it is.
     coverage : float
         The share of outcomes to cover.
-    groups, cv, protect, max_groups, random_state
+    groups, cv, protect, budget, max_groups, random_state
         As for `MulticalibratedClassifier`.
 
     Examples
@@ -126,11 +126,12 @@ class MulticalibratedInterval(AroundRegressor):
         groups: Any = None,
         cv: Any = 5,
         protect: str = "calibration",
+        budget: float | None = None,
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
-        shared = {"groups": groups, "cv": cv, "protect": protect, "max_groups": max_groups}
-        super().__init__(estimator, random_state=random_state, **shared)
+        shared = {"groups": groups, "cv": cv, "max_groups": max_groups, "random_state": random_state}
+        super().__init__(estimator, protect=protect, budget=budget, **shared)
         self.coverage = coverage
 
     def _begin(self, y: Float64Array, hints: Float64Array | None, horizon: int | None) -> None:
@@ -204,7 +205,7 @@ class MulticalibratedRegressor(AroundRegressor):
         a range, `functools.partial(Quantile, 0.9)`, which gets that of the training outcomes. Default: the mean.
     bins : int, optional
         Number of values that can be forecast, for outcomes that lie close together within their range.
-    groups, cv, protect, max_groups, random_state
+    groups, cv, protect, budget, max_groups, random_state
         As for `MulticalibratedClassifier`.
 
     Notes
@@ -236,11 +237,12 @@ class MulticalibratedRegressor(AroundRegressor):
         groups: Any = None,
         cv: Any = 5,
         protect: str = "loss",
+        budget: float | None = None,
         max_groups: int = 1000,
         random_state: int = 0,
     ) -> None:
-        shared = {"groups": groups, "cv": cv, "protect": protect, "max_groups": max_groups}
-        super().__init__(estimator, random_state=random_state, **shared)
+        shared = {"groups": groups, "cv": cv, "max_groups": max_groups, "random_state": random_state}
+        super().__init__(estimator, protect=protect, budget=budget, **shared)
         self.property = property
         self.bins = bins
 
@@ -257,7 +259,8 @@ class MulticalibratedRegressor(AroundRegressor):
         low, high = range_of(y)
         make = Mean if self.property is None else self.property
         target = make(low=low, high=high) if callable(make) else make
-        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip", "protect": self.protect}
+        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip"}
+        settings |= {"protect": self.protect, "budget": self.budget}
         seed = seed_for(self.random_state, "forecaster")
         self.forecaster_ = Forecaster(target, self._functions(), seed=seed, hint=OnlineRegression(), **settings)
 
