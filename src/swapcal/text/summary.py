@@ -317,7 +317,7 @@ def next_step(result: "Result") -> str:
         return f"use the corrected predictions{until if poor else instead}."
     early = any(words in each for each in _unshown(result) for words in ("needed to judge", "that it takes"))
     way = "wait for more outcomes, or " if early else ""
-    if result.n_groups and not result.config.learns:
+    if result.n_groups and not (early or result.config.learns):
         way = "let a regression learn the groups as well (--learn), or "
     return f"{f'try the {best}, whose loss is lower here, or ' if best else way}fit the model again."
 
