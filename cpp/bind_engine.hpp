@@ -230,7 +230,7 @@ class Handle {
     nb::dict arrays_;  // kept alive
     nb::object identity_;
     nb::object one_ = nb::float_(1.0), zero_ = nb::float_(0.0);
-    nb::object model_, memory_, columns_, absent_;
+    nb::object model_, memory_, columns_, absent_, fields_ = nb::str("_fields");
     std::unique_ptr<AnyEngine> engine_;
     bool reads_dense_, runs_alone_, notices_, hinted_, due_ = false, first_ = false, held_ = false;
 
@@ -263,7 +263,7 @@ class Handle {
     int64_t read(nb::handle x) {
         Reader &reader = engine_->reader;
         PyObject *o = x.ptr();
-        if (memory_.is_valid() && PyDict_CheckExact(o) && !(o = remembered(o))) return -1;
+        if (memory_.is_valid() && (PyDict_CheckExact(o) || named(o)) && !(o = remembered(o))) return -1;
         // A class of columns that scales its rows gives them scaled: those are for Python. So is a pair that is no Row
         // where parts of a class read it, each by itself.
         bool row = !PyTuple_CheckExact(o) && reader.radius == 0.0;
@@ -281,14 +281,25 @@ class Handle {
         return listed || PyTuple_CheckExact(o) ? read_sequence(o, listed) : -1;
     }
 
-    // Twin of Groups.remembered, for a mapping: borrowed, and null where the Python twin must look.
+    // A named tuple, but for a row.
+    bool named(PyObject *o) const {
+        return PyTuple_Check(o) && !PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) > 0 &&
+               !arrays().array(PyTuple_GET_ITEM(o, 0)) &&
+               PyObject_HasAttr(reinterpret_cast<PyObject *>(Py_TYPE(o)), fields_.ptr());
+    }
+
+    // Twin of Groups.remembered, for a mapping or named tuple: borrowed, and null where the Python twin must look.
     PyObject *remembered(PyObject *record) const {
         Py_ssize_t n = PyTuple_GET_SIZE(columns_.ptr());
         nb::object key = nb::steal(PyTuple_New(2 * n));
+        bool mapping = PyDict_CheckExact(record);
         for (Py_ssize_t k = 0; key.is_valid() && k < n; ++k) {
-            PyObject *value = PyDict_GetItemWithError(record, PyTuple_GET_ITEM(columns_.ptr(), k));
-            if (!value) value = absent_.ptr();
-            PyTuple_SET_ITEM(key.ptr(), k, Py_NewRef(value));
+            PyObject *name = PyTuple_GET_ITEM(columns_.ptr(), k);
+            PyObject *value = mapping ? Py_XNewRef(PyDict_GetItemWithError(record, name)) : PyObject_GetAttr(record, name);
+            if (!value && PyErr_Occurred() && (mapping || !PyErr_ExceptionMatches(PyExc_AttributeError))) break;
+            PyErr_Clear();
+            if (!value) value = absent_.inc_ref().ptr();
+            PyTuple_SET_ITEM(key.ptr(), k, value);
             PyTuple_SET_ITEM(key.ptr(), n + k, Py_NewRef(reinterpret_cast<PyObject *>(Py_TYPE(value))));
         }
         PyObject *row = key.is_valid() && !PyErr_Occurred() ? PyDict_GetItemWithError(memory_.ptr(), key.ptr()) : nullptr;

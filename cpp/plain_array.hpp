@@ -34,6 +34,8 @@ class PlainArrays {
         return n;
     }
 
+    bool array(PyObject *x) const { return Py_TYPE(x) == reinterpret_cast<PyTypeObject *>(array_.ptr()); }
+
     // An entry of a context: a number, or whether a case is in a group.
     bool entry(PyObject *x, double &value) const {
         if (!PyBool_Check(x)) return number(x, value);
@@ -58,7 +60,7 @@ class PlainArrays {
 
     // Of a plain vector of this type, one after the other in memory; -1 for anything else.
     int64_t length(nanobind::handle x, const nanobind::object &type) const {
-        if (Py_TYPE(x.ptr()) != reinterpret_cast<PyTypeObject *>(array_.ptr())) return -1;
+        if (!array(x.ptr())) return -1;
         PyArrayObject *array = reinterpret_cast<PyArrayObject *>(x.ptr());
         bool plain = PyArray_NDIM(array) == 1 && reinterpret_cast<PyObject *>(PyArray_DESCR(array)) == type.ptr() &&
                      PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED);

@@ -311,3 +311,37 @@ def test_linear_witness_is_the_direction_of_the_supremum() -> None:
     # The forecasts are calibrated, so 0 is inside, for any direction.
     assert witness.low < 0 < witness.high
     assert "may be chance" in str(witness)
+
+
+def test_groups_hold_the_bias_that_was_to_be_expected_at_every_moment() -> None:
+    """Forecasts that react to outcomes, and looks after every hundred rounds: all groups, at all looks at once."""
+    missed, rng = 0, np.random.default_rng(5)
+    for _ in range(100):
+        audit, expected, size = Audit(hypotheses=Finite(3)), np.zeros(3), np.zeros(3)
+        drift, outside = 0.0, False
+        for _look in range(6):
+            x = np.column_stack([np.ones(100), rng.random((100, 2)) < [0.3, 0.05]])
+            chance = 0.3 + 0.2 * x[:, 1]
+            p = np.clip(np.round(0.35 + drift + 0.1 * rng.random(100), 1), 0.0, 1.0)
+            y = (rng.random(100) < chance).astype(float)
+            drift = 0.3 * (y.mean() - p.mean())
+            audit.update_many(y, p, x)
+            expected, size = expected + x.T @ (p - chance), size + x.sum(axis=0)
+            groups = {cell.function: cell for cell in audit.groups(0.9)}
+            assert sorted(groups) == np.flatnonzero(size).tolist()
+            for j, cell in groups.items():
+                assert cell.count == size[j]
+                outside |= not cell.low <= expected[j] / size[j] <= cell.high
+        missed += outside
+        assert groups[0].high - groups[0].low < 0.2
+    assert missed <= 10
+
+
+def test_groups_of_one_forecast_are_its_cells() -> None:
+    rng = np.random.default_rng(6)
+    audit = Audit(hypotheses=Finite(3))
+    audit.update_many(rng.random(200), np.full(200, 0.4), rng.uniform(-1, 1, (200, 3)))
+    assert list(audit.groups(r=1.0)) == list(audit.cells(r=1.0))
+    audit.update_many(rng.random(200), np.full(200, 0.6), rng.uniform(-1, 1, (200, 3)))
+    assert {cell.count for cell in audit.groups()} == {400}
+    assert {cell.value for cell in audit.groups()} == {0.5}

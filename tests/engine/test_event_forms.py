@@ -25,6 +25,7 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
     rng = np.random.default_rng(0)
     kinds = [("a", 1), ("a", 1.0), ("a", "1"), ("b", None), ("b", float("nan")), ("c", True), ("d", 70), ("e", 5)]
     Case = namedtuple("Case", ["team", "age"])
+    Less = namedtuple("Less", ["age"])
     groups = [sc.Groups(["team", ("team", "age"), "age >= 60"], limit=12, rare=3) for _ in range(3)]
     one, other, rows = (sc.Forecaster(sc.Probability(), each, seed=1) for each in groups)
     groups[1].memory = None  # looks at every case
@@ -37,6 +38,20 @@ def test_cases_of_groups_are_remembered_and_only_where_nothing_can_change() -> N
     assert groups[0].names == groups[1].names == groups[2].names
     assert groups[0].memory
     unhashable = {"team": ["a"], "age": 1}
+    for odd in (
+        unhashable,
+        Case(["a"], 1),
+        {"age": 70, "team": "d", "more": 0},
+        {"team": "a"},
+        Less(1),
+    ):
+        found: list[Any] = []
+        for forecaster in (one, other):
+            try:
+                found.append(forecaster.predict(odd, hint=0.4).context)
+            except sc.InvalidInput as error:
+                found.append(str(error))
+        assert found[0] == found[1]
     assert groups[0].remembered(unhashable) is None
     looked = sc.Groups([("odd", lambda case: float(case["n"] % 2))])
     assert [looked.row({"n": n}).indices.tolist() for n in (1, 2, 1)] == [[0, 1], [0], [0, 1]]

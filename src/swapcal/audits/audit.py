@@ -23,6 +23,8 @@ from swapcal.sparse import checked_rows
 from swapcal.state import Packed, Saved, Shape, Stateful
 from swapcal.typing import Float64Array, IntArray, Spec
 
+_POOLED = ("rounds", "count", "v", "vv", "xv", "active", "weight", "xvxv")
+
 # --------
 # Specs of properties and functions that were saved, and the parts that somebody brings along.
 
@@ -529,6 +531,40 @@ class Audit(Stateful):
         xv, active, weight, xvxv = (each[:, None] for each in (table.v, table.rounds, table.count, table.vv))
         everyone = replace(table, xv=xv, active=active, weight=weight, xvxv=xvxv)
         return self._cells(everyone, ("all rounds",), r, confidence, rounds)
+
+    def groups(self, confidence: float = 0.95, *, r: float = 2.0, rounds: Assumption = "adaptive") -> Cells:
+        """One row per function over all its rounds, whatever was forecast: the bias that each group met.
+
+        With "adaptive", the intervals hold at every moment, for every stream: they are those of the mean bias that was
+        to be expected before the outcomes. Where nothing changes, that is also the bias that will be met next.
+
+        Parameters
+        ----------
+        confidence : float
+            Probability with which all intervals hold together.
+        r : float
+            Power of the `contribution` column.
+        rounds : {"adaptive", "independent"}
+            Whether forecasts and contexts may react to earlier outcomes.
+
+        Returns
+        -------
+        Cells
+            A table; see `cells`. Its `value` is the mean forecast of all rounds.
+
+        Examples
+        --------
+        >>> audit = Audit(hypotheses=Finite(1))
+        >>> audit.update_many(np.tile([0.0, 1.0], 500), np.tile([0.6, 0.8], 500), np.ones((1000, 1)))
+        >>> [(round(group.mean, 3), round(group.low, 3), round(group.high, 3)) for group in audit.groups()]
+        [(0.2, 0.143, 0.257)]
+        """
+        table = self.table()
+        pooled = {name: getattr(table, name).sum(axis=0, keepdims=True) for name in _POOLED}
+        mean = table.count @ table.value / np.where(pooled["count"] > 0.0, pooled["count"], 1.0)
+        everything = replace(table, value=mean, slot=table.slot[:1], **pooled)
+        ends = ends_of(everything, cell_radii(everything, confidence, rounds, None))
+        return make_cells(everything, ends, self.function_names, sums.check_power(r), confidence, rounds)
 
     def _cells(self, table: SumTable, names: tuple[str, ...], r: float, confidence: float, rounds: Assumption) -> Cells:
         power, radii = sums.check_power(r), cell_radii(table, confidence, rounds, self._n_possible(table))
