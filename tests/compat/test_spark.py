@@ -122,8 +122,8 @@ def spark() -> Iterator[Any]:
     own.stop()
 
 
-def template() -> sc.Forecaster:
-    return sc.Forecaster(sc.Probability(), sc.Groups(["sex", "age"], limit=20), seed=7)
+def template(**settings: Any) -> sc.Forecaster:
+    return sc.Forecaster(sc.Probability(), sc.Groups(["sex", "age"], limit=20), seed=7, **settings)
 
 
 def rows(n_keys: int, n: int) -> dict[str, Any]:
@@ -137,6 +137,29 @@ def rows(n_keys: int, n: int) -> dict[str, Any]:
         "sex": rng.choice(["f", "m"], total),
         "age": rng.choice(["old", "young", "none"], total),
     }
+
+
+def test_a_learning_hint_late_outcomes_and_what_is_protected_are_those_of_a_forecaster(
+    spark: Any, tmp_path: Path
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from swapcal.compat import spark as on_spark
+
+    n = 1_500
+    data = {name: column[:n] for name, column in rows(1, n).items()}
+    data |= {"y": (data["sex"] == "f") * 1.0, "known": data["t"] + 30}
+    parquet.write_table(pa.table(data), tmp_path / "rows.parquet")
+    df = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    asked: dict[str, Any] = {"key": "store", "y": "y", "hint": "p", "groups": ["sex", "age"], "time": "t", "seed": 7}
+    rules: dict[str, Any] = {"protect": "calibration", "budget": 0.01}
+    found = on_spark.recalibrate(df, **asked, known="known", limit=20, learn=True, **rules).orderBy("t").toArrow()
+    one = forecaster_for_key(template(hint=sc.OnlineRegression(), **rules), "key", key_text("0"))
+    x = {name: data[name] for name in ("sex", "age")}
+    expected = one.run(x, data["y"], data["p"], times=data["t"], known=data["known"])
+    assert (found["forecast"].to_numpy() == expected).all()
+    assert one.lateness().share > 0.9
+    assert np.abs(expected[-200:] - data["y"][-200:]).mean() < 0.1
 
 
 @pytest.mark.parametrize(("n_keys", "n"), [(7, 60), (part(1000, 150), part(1000, 100))], ids=["few", "many"])

@@ -10,6 +10,7 @@ from swapcal.compat.spark import workers
 from swapcal.compat.spark.workers import SparkColumns, pa
 from swapcal.errors import InvalidInput
 from swapcal.forecaster import Forecaster
+from swapcal.hints import OnlineRegression
 from swapcal.hypotheses import Finite, Groups
 from swapcal.keyed.bucket import KeyBucket
 from swapcal.properties import Probability
@@ -102,6 +103,7 @@ def recalibrate(
     idle: float | None = None,
     watermark: str | None = None,
     remember: int = 256,
+    learn: bool = False,
     **settings: Any,
 ) -> Any:
     """Calibrated forecasts for every key of a DataFrame, from one forecaster a key, in the order of time.
@@ -152,8 +154,11 @@ def recalibrate(
         key leaves.
     remember : int
         How many cases of a key that no longer wait are remembered, to tell repeated outcomes from unknown ones.
+    learn : bool
+        Whether an `OnlineRegression` on the groups learns between the hint and the engine, as with `run --by --learn`.
     **settings
-        Of the `Forecaster`, such as `outside="clip"` and `max_pending`, which is 4,096 in a stream unless given.
+        Of the `Forecaster`, such as `protect`, `budget`, `outside="clip"` and `max_pending`, which is 4,096 in a stream
+        unless given.
 
     Returns
     -------
@@ -185,7 +190,7 @@ def recalibrate(
     hypotheses = groups if isinstance(groups, Groups) else Groups(groups, limit=limit) if groups else everybody
     if df.isStreaming:
         settings = {"max_pending": 4096, **settings}
-    template = Forecaster(property, hypotheses, seed=seed, **settings)
+    template = Forecaster(property, hypotheses, seed=seed, hint=OnlineRegression() if learn else None, **settings)
     inputs.one_of(order, "order", ("arrival", "forecast"))
     if not df.isStreaming:
         if never is not None:
