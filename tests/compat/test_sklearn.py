@@ -228,3 +228,14 @@ def test_ends_are_moved_by_weight_where_they_are_numbers_and_groups_are_large_en
     model = MulticalibratedInterval(random_state=1).fit(np.ones((40, 1)), np.arange(40.0))
     assert model.moves_.any()
     assert not model.partial_fit(np.ones((1, 1)), [1.0]).moves_.any()
+
+
+def test_weights_of_rows_count_for_coverage_and_not_for_what_is_asked() -> None:
+    """Nine tenths of the weight is covered, and rows without weight have no say."""
+    rng = np.random.default_rng(3)
+    X = rng.random((3_000, 1))
+    loud = rng.random(3_000) < 0.5
+    y = X[:, 0] + rng.normal(0.0, np.where(loud, 2.0, 0.2))
+    model = MulticalibratedInterval(random_state=1).fit(X, y, sample_weight=np.where(loud, 0.0, 0.5))
+    lower, upper = model.predict_interval(X).T
+    assert ((lower <= y) & (y <= upper))[~loud].mean() == pytest.approx(0.9, abs=0.02)

@@ -137,3 +137,35 @@ def test_the_page_says_on_which_side_the_worst_group_is_biased() -> None:
     assert "biased before and after" in shown
     assert "biased before and after" not in page.html(sc.audit(table, "late", "P(paid)", [("Region, Code",)]))
     assert f"{precise(run.change.before)} → {precise(run.change.after)}" in shown
+
+
+@pytest.mark.parametrize("task", ["audit", "run"])
+@pytest.mark.parametrize(
+    ("no", "yes", "blank", "sentence"),
+    [(-1, 1, None, "--positive 1"), (1, 2, None, "--positive 2"), (0, 1, -999, "leave the cell empty"), (0, 1, 2, "")],
+)
+def test_codes_are_not_taken_for_outcomes(
+    tmp_path: Path, task: str, no: int, yes: int, blank: int | None, sentence: str
+) -> None:
+    """Beside probabilities; a third value may well be a count."""
+    coded = np.where(claims()["Paid?"] == "yes", yes, no)
+    if blank is not None:
+        coded[:50] = blank
+    path = written(claims().assign(**{"Paid?": coded}), tmp_path / "a.csv")
+    if sentence:
+        assert sentence in refused(*asked(path, task=task))
+    else:
+        told(path, task=task)
+    if blank is None:
+        assert "Brier score" in told(path, "--positive", str(yes), task=task)
+    told(path, "--low", "-999", "--high", "2", task=task)
+
+
+def test_a_run_without_a_regression_says_that_one_could_learn(tmp_path: Path) -> None:
+    """Keys go without one by default; that model is not to be fitted again at once."""
+    path = written(claims(8000).assign(key=lambda f: f.index % 4), tmp_path / "a.csv")
+    more = ("--groups", '"Region, Code"', "--positive", "yes", "--by", "key", "--seed", "1")
+    said = told(path, *more, task="run")
+    assert "NOT CORRECTED" in said
+    assert "Next: let a regression learn the groups as well (--learn), or fit" in " ".join(said.split())
+    assert "IMPROVED" in told(path, *more, "--learn", task="run")

@@ -75,7 +75,22 @@ def forecaster_for(
     >>> abs(float(forecaster.predict({"old": True}, hint=0.4)) - 0.7) < 0.15
     True
     """
-    forecaster, _ = _gone_through(frame, y, hint, groups, property, learn, settings)
+    labels = _column(frame, y)
+    known = labels[~np.isnan(labels)]
+    if not len(known):
+        raise InvalidInput(f"the column {y!r} holds no outcome; there is nothing to learn from")
+    low, high = float(known.min()), float(known.max())
+    usual = Mean() if low >= 0.0 and high <= 1.0 else Mean(low=low, high=high)
+    target = usual if property is None else property
+    hypotheses = Groups(groups)
+    hypotheses.fit(frame)
+    late = _late(frame, y, {name: settings.pop(name) for name in _LATE if name in settings})
+    guide = OnlineRegression() if learn else None
+    forecaster = Forecaster(target, hypotheses, hint=guide, **{"outside": "clip", **settings})
+    hints = None if hint is None else _column(frame, hint)
+    if hints is not None and (problem := other_units(hints, *target.domain, f"in column {hint!r}", repr(y))):
+        raise InvalidInput(f"{problem}, or give the property with its range")
+    forecaster.run(frame, labels, hints, missing="skip", **late)
     return forecaster
 
 
@@ -190,28 +205,6 @@ def _joined(data: Any, columns: dict[str, Any]) -> Any:
 
 # Columns of the output that a table has already.
 _OWN = ("row", "before")
-
-
-def _gone_through(
-    frame: Any, y: str, hint: str | None, groups: Any, property: Elicitable | None, learn: bool, settings: Any
-) -> tuple[Forecaster, Float64Array]:
-    """A forecaster after all rows of a frame, and the forecasts that it made on the way."""
-    labels = _column(frame, y)
-    known = labels[~np.isnan(labels)]
-    if not len(known):
-        raise InvalidInput(f"the column {y!r} holds no outcome; there is nothing to learn from")
-    low, high = float(known.min()), float(known.max())
-    usual = Mean() if low >= 0.0 and high <= 1.0 else Mean(low=low, high=high)
-    hypotheses = Groups(groups)
-    hypotheses.fit(frame)
-    guide = OnlineRegression() if learn else None
-    target = usual if property is None else property
-    late = _late(frame, y, {name: settings.pop(name) for name in _LATE if name in settings})
-    forecaster = Forecaster(target, hypotheses, hint=guide, **{"outside": "clip", **settings})
-    hints = None if hint is None else _column(frame, hint)
-    if hints is not None and (problem := other_units(hints, *target.domain, f"in column {hint!r}", repr(y))):
-        raise InvalidInput(f"{problem}, or give the property with its range")
-    return forecaster, forecaster.run(frame, labels, hints, missing="skip", **late)
 
 
 _LATE = ("time", "known", "delay", "order", "weight")

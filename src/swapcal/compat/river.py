@@ -33,15 +33,17 @@ class AroundModel(base.Wrapper[Any]):
 
     predict_one: Any
     learn_one: Any
-    protect = "loss"
-    budget: float | None = None
     _dtype: type | None = None
 
-    def __init__(self, model: Any, groups: Any, max_groups: int, seed: int) -> None:
+    def __init__(
+        self, model: Any, groups: Any, max_groups: int, seed: int, protect: str = "loss", budget: float | None = None
+    ) -> None:
         self.model = model
         self.groups = groups
         self.max_groups = max_groups
         self.seed = seed
+        self.protect = protect
+        self.budget = budget
         self._hypotheses: Any = Finite(1) if groups is None else Groups(groups, limit=max_groups, absent="missing")
         self._functions: Hypotheses = self._hypotheses.extended(0)
 
@@ -136,9 +138,7 @@ class MulticalibratedClassifier(AroundModel, base.MiniBatchClassifier):
         protect: str = "loss",
         budget: float | None = None,
     ) -> None:
-        super().__init__(model, groups, max_groups, seed)
-        self.protect = protect
-        self.budget = budget
+        super().__init__(model, groups, max_groups, seed, protect, budget)
         self._forecasters: dict[Any, Forecaster] = {}
         self._seen: list[Any] = []
 
@@ -243,9 +243,7 @@ class MulticalibratedRegressor(AroundRiverRegressor):
         protect: str = "loss",
         budget: float | None = None,
     ) -> None:
-        super().__init__(model, groups, max_groups, seed)
-        self.protect = protect
-        self.budget = budget
+        super().__init__(model, groups, max_groups, seed, protect, budget)
         self.property = property
         self._first: list[float] = []
         self._forecaster = None if property is None else self._make(property, "clip")

@@ -88,17 +88,17 @@ def text(value: Any) -> str | None:
 def spelled(value: Any) -> float:
     """The number that a text spells, as every other reader of tables spells numbers; a number as it is.
 
-    Python alone takes `1_0` for 10, and digits of any script.
+    Python alone takes `1_0` for 10, and digits of any script. True is 1, as in a frame.
     """
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return float(value.strip().lower() == "true")
     if isinstance(value, str) and ("_" in value or not value.strip().isascii()):
         raise ValueError(f"{value!r} is not a number")
     return float(value)
 
 
 def as_number(value: Any) -> float:
-    """A value, or the number that its text spells; NaN if it is missing or no number. True and "True" are 1."""
-    if isinstance(value, str) and value in ("True", "False"):
-        return float(value == "True")
+    """A value, or the number that its text spells; NaN if it is missing or no number."""
     try:
         return spelled(value)
     except (TypeError, ValueError, OverflowError):

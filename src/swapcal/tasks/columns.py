@@ -316,6 +316,7 @@ class Columns(ColumnReader):
             known = survey.y
             seen = _Outcomes(survey.n_known, survey.low, survey.high, survey.binary, f"all {survey.n_rows:,} rows")
             if question.p is not None and seen.n and not seen.binary:
+                self._check_codes(known, survey.p)
                 self._check_units(survey.p, question.p, (survey.low, survey.high))
                 # A forecast may well lie beyond all outcomes, such as one of a high quantile.
                 ends = min(survey.low, survey.p_low), max(survey.high, survey.p_high)
@@ -338,6 +339,7 @@ class Columns(ColumnReader):
         if question.p is not None:
             columns = (batch.numbers(question.p) for batch in batches)
             p = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
+            self._check_codes(known, p[~np.isnan(p)])
             self._check_units(p[~np.isnan(p)], question.p)
             if not question.cluster and _copied(*((first, p) if survey is None else survey.pairs)):
                 what = f"rows of {source} with the same forecast have the same outcome: if they are copies, drop them"
@@ -398,6 +400,21 @@ class Columns(ColumnReader):
             left = "where outcomes heap up no quantile can be met exactly, and that much bias is left"
             warnings.warn(f"{share} equal {self.heaped_at:g}; {left}", AtomsWarning, stacklevel=4)
 
+    def _check_codes(self, known: Float64Array, p: Float64Array) -> None:
+        """Refuse outcomes that are codes beside probabilities: -1 and 1, 1 and 2, or 0, 1 and a number for missing."""
+        values, asked = np.unique(known), self.config
+        odd = values[(values < 0.0) | (values > 1.0)]
+        given = asked.low is not None or asked.high is not None or not isinstance(asked.property, str)
+        if given or len(values) > 3 or not len(odd) or ((p < 0.0) | (p > 1.0)).any():
+            return
+        way = f"say which counts as 1, such as --positive {values[-1]:g}"
+        if len(values) == 3 and {0.0, 1.0} < set(values.tolist()) and not 0.0 < odd[0] < 9.0:
+            way = "leave the cell empty where an outcome is missing"
+        elif len(values) != 2:
+            return
+        what = f"the outcomes {asked.y!r} of {self.source} are {' and '.join(f'{value:g}' for value in values)}"
+        raise DataError(f"{what}, and the forecasts look like probabilities; {way}, or give --low and --high")
+
     def _check_units(self, first: Float64Array, column: str, ends: tuple[float, float] | None = None) -> None:
         """Refuse forecasts most of which are outside the range: they are in other units, or of something else."""
         asked = self.config
@@ -454,22 +471,13 @@ def known_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
 
 # A number with commas in it.
 _GROUPED = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,' ]*")
-# As frames with truth values are written.
-_TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def raw_outcomes(question: TaskConfig, batch: "Batch") -> Float64Array:
     """Outcomes as they are, or 1 and 0 where the column equals `positive` or not."""
     name, positive = question.y, question.positive
     if positive is None:
-        try:
-            return batch.numbers(name)
-        except DataError:
-            column = batch.column(name)
-            truths = [_TRUTHS.get(str(value).lower()) for value in getattr(column, "values", ())]
-            if not isinstance(column, Coded) or None in truths:
-                raise
-            return np.array([*truths, np.nan], dtype=np.float64)[column.codes]
+        return batch.numbers(name)
     column = batch.column(name)
     if isinstance(column, Coded):
         wanted, texts = as_written(positive), [text(value) or "" for value in column.values]

@@ -316,8 +316,10 @@ def next_step(result: "Result") -> str:
         until = " until there is another model: this one says little more than a constant"
         return f"use the corrected predictions{until if poor else instead}."
     early = any(words in each for each in _unshown(result) for words in ("needed to judge", "that it takes"))
-    wait = "wait for more outcomes, or " if early else ""
-    return f"{f'try the {best}, whose loss is lower here, or ' if best else wait}fit the model again. Details: -v"
+    way = "wait for more outcomes, or " if early else ""
+    if result.n_groups and not (early or result.config.learns):
+        way = "let a regression learn the groups as well (--learn), or "
+    return f"{f'try the {best}, whose loss is lower here, or ' if best else way}fit the model again."
 
 
 def title(result: "Result") -> str:

@@ -241,7 +241,7 @@ def _nothing(side: ColumnSummary, wording: Wording, knowledge: str) -> Verdict:
     whom = "" if n == 0 else f" in {n:,} groups" if n > 1 else " in the group"
     if found.few_rows:
         rows = counted(side.groups.rows[0])
-        return Verdict("TOO FEW ROWS", f"No bias shows{whom}, but {rows} show only large ones.", sentences)
+        return Verdict("TOO FEW ROWS", f"No bias shows{whom}, but {rows} can show only a large one.", sentences)
     return Verdict("CALIBRATED", f"No bias found{whom}.", sentences)
 
 

@@ -149,7 +149,8 @@ class MulticalibratedInterval(AroundRegressor):
     def _settle(self, rows: CompressedRows, y: Float64Array, hints: Float64Array) -> None:
         some = np.arange(0, len(y), -(-len(y) // _MOST_ROWS))
         chosen = taken(Rows(*rows[:3]), some)
-        ends = self._ends(chosen, hints[some])
+        # As new rows are asked for; how much a row weighs is for its outcome alone.
+        ends = self._ends(chosen._replace(values=np.ones(len(chosen.values))), hints[some])
         self.moves_ = moves(ends, y[some], chosen, self.n_functions_, 0.5 + 0.5 * self.coverage)
 
     def _ends(self, rows: Rows, hints: Float64Array) -> Float64Array:
