@@ -245,7 +245,7 @@ def test_cells_that_nobody_foresaw(folder: Path) -> None:
     (folder / "halves.jsonl").write_text(
         "".join(json.dumps({"y": y, "p": p, "g": "\ud800" + "ab"[y > 0.5]}) + "\n" for y, p in rows)
     )
-    assert "squares are no numbers" in refused("audit", "large.csv", "--y", "y", "--p", "p")
+    assert "its square no number" in refused("audit", "large.csv", "--y", "y", "--p", "p")
     assert "nested too deeply" in refused("audit", "deep.jsonl", "--y", "y", "--p", "p", "--groups", "g")
     for more in (("--json",), ("--report", "page.html"), ()):
         outcome = swapcal("run", "halves.jsonl", *ASKED, "--low", "0", "--high", "1", *more)

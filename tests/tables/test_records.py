@@ -278,6 +278,7 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
         r"t\.csv, row 1, column 'income': '\u0663' is not a number",
     ),
     "json underscore": ("t.jsonl", b'{"age": 1, "income": "1_0", "city": 1}', "row 1, column 'income': '1_0' is not a"),
+    "beyond": ("t.csv", CSV + b"1,-1e101,x\n", r"row 1, column 'income': the number is beyond 1e\+100"),
     "infinite": ("t.csv", CSV + b"1,-inf,x\n", r"row 1, column 'income': the number is infinite"),
     "short row": ("t.csv", CSV + b"1,2,x\n3,4\n", r"t\.csv, row 2: it has 2 cells where the header has 3"),
     "long row": ("t.csv", CSV + b"1,2,x\n\n3,4,a,b\n", r"t\.csv, row 2: it has 4 cells where the header has 3"),

@@ -457,60 +457,6 @@ def by_outcome(y: Float64Array, high: float, low: float, seed: int) -> Float64Ar
     return _from_start(len(y), 1.0 + np.floor(mean * spread))
 
 
-def lead_times(y: Float64Array, median: float, seed: int) -> Float64Array:
-    """Bookings: a cancellation (1) is known some time before the date, that there was none (0) only then.
-
-    Parameters
-    ----------
-    y : array
-        Outcomes.
-    median : float
-        Of the time to the date, in rows, which is log-normal; cancellations come at a uniform share of it.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    array
-        Row numbers.
-
-    Examples
-    --------
-    >>> known = lead_times(np.array([1.0, 0.0] * 500), 400.0, seed=0)
-    >>> late = known - np.arange(1000)
-    >>> bool(late[::2].mean() < 0.7 * late[1::2].mean())
-    True
-    """
-    rng = np.random.default_rng(seed)
-    lead = positive(median, "median") * np.exp(rng.normal(0.0, 0.8, len(y)))
-    return _from_start(len(y), 1.0 + np.floor(np.where(_above_mean(y), lead * rng.random(len(y)), lead)))
-
-
-def drift_meanwhile(n_rounds: int, seed: int, delay: int) -> tuple[Stream, Float64Array]:
-    """Drift during the delay: group effects turn to their opposite while an outcome is pending.
-
-    Parameters
-    ----------
-    n_rounds, seed : int
-        As for the streams.
-    delay : int
-        Rows, the same for all outcomes; a swing of the effects takes twice as many.
-
-    Returns
-    -------
-    tuple
-        The stream, and row numbers.
-
-    Examples
-    --------
-    >>> stream, known = drift_meanwhile(100, seed=0, delay=10)
-    >>> stream.n_rounds, float(known[0])
-    (100, 10.0)
-    """
-    known = fixed(n_rounds, delay)
-    return oscillating(n_rounds, seed, period=2.0 * delay), known
-
-
 def _above_mean(y: Float64Array) -> Any:
     return np.nan_to_num(y) > np.nanmean(y)
 

@@ -203,6 +203,8 @@ def entries(column: Any) -> list[Any]:
 # --------
 # Some rows of a table.
 
+# Numbers beyond are refused: sums of their squares would overflow.
+LARGEST = 1e100
 _ADVICE = "; correct it, leave the cell empty if it is missing, or name another column"
 
 
@@ -256,9 +258,11 @@ class Batch:
         array = _arrow_numbers(column) if hasattr(column, "null_count") else _array_numbers(column)
         if array is None:
             array = np.array([self._number(name, at, value) for at, value in enumerate(entries(column))])
-        infinite = np.isinf(array)
+        infinite = np.abs(array) > LARGEST
         if infinite.any() and not self.passes(infinite):
-            raise self._wrong(name, int(np.argmax(infinite)), "the number is infinite")
+            at = int(np.argmax(infinite))
+            what = "is infinite" if np.isinf(array[at]) else f"is beyond {LARGEST:g}, and its square no number any more"
+            raise self._wrong(name, at, f"the number {what}")
         return np.where(infinite, np.nan, array) if infinite.any() else array
 
     def passes(self, rows: Any) -> bool:

@@ -20,7 +20,7 @@ from swapcal.errors import AtomsWarning, DataError
 from swapcal.inputs import other_units
 from swapcal.properties import Probability
 from swapcal.protocols import Elicitable
-from swapcal.tables.batch import Batch, Coded, as_written, by_value, entries, spelled, text
+from swapcal.tables.batch import LARGEST, Batch, Coded, as_written, by_value, entries, spelled, text
 from swapcal.tasks.config import TaskConfig, parse_delay
 from swapcal.typing import Float64Array, IntArray
 
@@ -148,8 +148,6 @@ def _seconds(value: Any) -> float | None:
 # Outcomes, forecasts and weights as a question wants them: in a range that is settled first, and then fixed.
 
 N_SHOWN = 5
-# Outcomes beyond are refused: sums of their squares would overflow.
-LARGEST = 1e100
 # A value that more than a fiftieth of the first outcomes have is a heap; of fewer than 200, nothing is said.
 FEWEST, HEAP = 200, 0.02
 _FOUND = "smallest and largest"

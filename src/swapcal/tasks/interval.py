@@ -15,7 +15,7 @@ from swapcal.properties import Quantile
 from swapcal.properties.base import Wording
 from swapcal.tables.batch import Batch
 from swapcal.tasks.checkpoint import Checkpoint
-from swapcal.tasks.columns import LARGEST, ColumnReader, known_outcomes
+from swapcal.tasks.columns import ColumnReader, known_outcomes
 from swapcal.tasks.config import TaskConfig
 from swapcal.tasks.evaluation import DELTA, ContextColumns, ContextRows, Evaluation
 from swapcal.tasks.result import Guarantee, Section
@@ -89,11 +89,7 @@ class IntervalColumns(ColumnReader):
 
     def raw(self, batch: Batch) -> Float64Array:
         """Outcomes as the file has them; NaN where there is none."""
-        y = batch.numbers(self.config.y)
-        if (np.abs(y) > LARGEST).any():
-            what = f"outcomes {self.config.y!r} of {self.source} are larger than {LARGEST:g}"
-            raise DataError(f"{what}; give them in larger units")
-        return y
+        return batch.numbers(self.config.y)
 
 
 class IntervalTask(Task):

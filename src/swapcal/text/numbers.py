@@ -303,17 +303,6 @@ def guarantee_sentence(delta: float) -> str:
     )
 
 
-def rate_name(r: float) -> str:
-    """The rate of the guarantee for errors of power r.
-
-    Examples
-    --------
-    >>> rate_name(2.0), rate_name(1.0)
-    ('T^(1/3)', 'T^(1/2)')
-    """
-    return f"T^(1/{r + 1.0:g})"
-
-
 def capitalized(name: str) -> str:
     """`name` as the title of a card or the first word of a sentence."""
     return name[:1].upper() + name[1:]
