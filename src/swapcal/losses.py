@@ -175,7 +175,7 @@ def best_function(loss: Loss, rows: Rows, y: Float64Array, n: int, dual: str) ->
     Accelerated projected gradients (Beck and Teboulle 2009), with the gap of Frank and Wolfe: for slopes g of a convex
     loss at weights w, no weights of the ball lose less than loss(w) + <g, w> less the dual norm of g.
     """
-    of_row = np.repeat(np.arange(len(y)), np.diff(rows.indptr))
+    of_row = rows.numbers
 
     def look(weights: Float64Array) -> tuple[float, Float64Array]:
         actions = _summed(of_row, rows.values * weights[rows.indices], len(y))

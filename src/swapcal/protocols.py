@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from swapcal.typing import Float64Array, FloatLike, IntArray, Spec
 
 if TYPE_CHECKING:
@@ -96,6 +98,11 @@ class Rows(NamedTuple):
     indptr: IntArray
     indices: IntArray
     values: Float64Array
+
+    @property
+    def numbers(self) -> IntArray:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
 
 
 @dataclass(frozen=True, slots=True)

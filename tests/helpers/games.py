@@ -365,7 +365,7 @@ def write(verdicts: list[Verdict], path: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["promises"]:
         verdicts = []
-        with ProcessPoolExecutor() as processes:  # a line as each is judged: 500 games of all take more than an hour
+        with ProcessPoolExecutor() as processes:  # a line as each is judged
             for verdict in processes.map(partial(challenged, n_games=int(sys.argv[2])), PROMISES):
                 verdicts.append(verdict)
                 sys.stdout.write(f"{verdict.promise}: {verdict.broken} of {verdict.games} broken\n")

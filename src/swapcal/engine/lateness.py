@@ -66,22 +66,24 @@ def lateness_report(rules: Rules, state: State) -> Lateness:
     log_e, slope = shares.dependence(first)
     since = int(totals[shares.SINCE]) if rounds else None
     # Each rung has gained over its own base.
-    gained, whole = -sum(float(each.totals[shares.SPENT]) for each in state.shares), rules.protect == "nothing"
+    gained, protected = -sum(float(each.totals[shares.SPENT]) for each in state.shares), rules.protect != "nothing"
     loss = float(totals[shares.MODEL])
     report = Lateness(
         ledger.n_late,
         state.pending.open,
         ledger.n_expired,
         float(totals[shares.LAG]) / max(known, 1.0),
-        1.0 if whole else first.now,
-        1.0 if whole else float(first.blocks[:, shares.SHARES].sum()) / rounds if rounds else 0.0,
-        1.0 if whole else state.shares[1].now,
+        first.now,
+        float(first.blocks[:, shares.SHARES].sum()) / rounds if rounds else 0.0,
+        state.shares[1].now,
         since,
         gained / loss if loss > 0.0 else 0.0,
         log_e,
         (),
     )
-    sentences = [shown(report, first)] if rounds and not whole else []
+    if not protected:
+        report = replace(report, share=1.0, mean_share=1.0, engine_share=1.0)
+    sentences = [shown(report, first)] if rounds and protected else []
     if report.dependent:
         sentences.append(dependent_delays(log_e, slope, _scale(rules)))
     if ledger.n_expired:

@@ -208,7 +208,7 @@ class Union(OfMembers):
         if isinstance(X, Rows):
             return checked_rows(X, self.n, n_rows, 1.0 if self.learned is None else math.inf)
         parts = [part.rows(X, n_rows) for part in self.parts]
-        numbers = np.concatenate([np.repeat(np.arange(n_rows), np.diff(rows.indptr)) for rows in parts])
+        numbers = np.concatenate([rows.numbers for rows in parts])
         order = np.argsort(numbers, kind="stable")
         indices = np.concatenate([rows.indices + offset for rows, offset in zip(parts, self.offsets, strict=False)])
         indptr = np.add.reduce([rows.indptr for rows in parts])

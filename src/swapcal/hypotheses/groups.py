@@ -498,7 +498,7 @@ class Groups(OverVectors):
         rows, others = other.rows(X, n_rows), [at for at in self._vocabulary.other if at > 0]
         new = (rows.indices >= len(self.names)) | np.isin(rows.indices, others)
         settled = np.ones(n_rows, dtype=np.bool_)
-        settled[np.repeat(np.arange(n_rows), np.diff(rows.indptr))[new]] = False
+        settled[rows.numbers[new]] = False
         return rows, settled
 
     def _empty(self) -> Vocabulary:

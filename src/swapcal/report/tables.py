@@ -576,7 +576,8 @@ def _worst_group(result: Result) -> Card:
     if covers:
         return Card("Coverage of the worst group", *texts, name)
     off = [which for which in result.columns if which in row and row[which]["off"]]
-    doubt = " ".join(["biased", " and ".join(off) * (len(result.columns) > 1)]).strip() if off else "may be chance"
+    when = f" {' and '.join(off)}" if len(result.columns) > 1 else ""
+    doubt = f"biased{when}" if off else "may be chance"
     about = ", ".join(part for part in (words.noun, words.unit, name) if part)
     return Card("Bias of the worst group", *texts, f"{about}; {doubt}")
 

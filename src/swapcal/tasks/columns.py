@@ -313,9 +313,12 @@ class Columns(ColumnReader):
         else:
             known = survey.y
             seen = _Outcomes(survey.n_known, survey.low, survey.high, survey.binary, f"all {survey.n_rows:,} rows")
-            if question.p is not None and seen.n and not seen.binary:
-                self._check_codes(known, survey.p)
-                self._check_units(survey.p, question.p, (survey.low, survey.high))
+        if question.p is not None:
+            columns = (batch.numbers(question.p) for batch in batches)
+            p = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
+            self._check_codes(known, p)
+            if survey is not None and seen.n and not seen.binary:
+                self._check_units(p, question.p, (survey.low, survey.high))
                 # A forecast may well lie beyond all outcomes, such as one of a high quantile.
                 ends = min(survey.low, survey.p_low), max(survey.high, survey.p_high)
                 seen = seen._replace(least=ends[0], most=ends[1], forecasts=ends != (survey.low, survey.high))
@@ -335,9 +338,6 @@ class Columns(ColumnReader):
         else:
             self._heaviest(survey.heaviest)
         if question.p is not None:
-            columns = (batch.numbers(question.p) for batch in batches)
-            p = np.concatenate([*columns] or [np.zeros(0)])[: question.prefix] if survey is None else survey.p
-            self._check_codes(known, p[~np.isnan(p)])
             self._check_units(p[~np.isnan(p)], question.p)
             if not question.cluster and _copied(*((first, p) if survey is None else survey.pairs)):
                 what = f"rows of {source} with the same forecast have the same outcome: if they are copies, drop them"

@@ -87,10 +87,6 @@ class IntervalColumns(ColumnReader):
         """Outcomes, moved into the range where one was given: intervals keep to it."""
         return np.clip(raw, self.low, self.high)
 
-    def raw(self, batch: Batch) -> Float64Array:
-        """Outcomes as the file has them; NaN where there is none."""
-        return batch.numbers(self.config.y)
-
 
 class IntervalTask(Task):
     """A run of intervals around the model's forecast, or of corrections of its own intervals, beside these."""

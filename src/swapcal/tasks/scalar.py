@@ -233,7 +233,7 @@ def _dense(features: Numeric, batch: Batch) -> Float64Array:
     """The columns as a learning hint takes them: standardized, the mean where one is missing."""
     rows = features.rows(batch, batch.n)
     dense = np.zeros((batch.n, features.n))
-    dense[np.repeat(np.arange(batch.n), np.diff(rows.indptr)), rows.indices] = rows.values
+    dense[rows.numbers, rows.indices] = rows.values
     standardized: Float64Array = dense[:, 1:] / dense[0, 0]
     return standardized
 

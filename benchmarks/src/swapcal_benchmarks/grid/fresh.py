@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from swapcal_benchmarks.grid.grid_playing import hints_of, play, score
+from swapcal_benchmarks.grid.grid_playing import hints_of, scored
 from swapcal_benchmarks.grid.recipes import Recipe
 from swapcal_benchmarks.report import Table, Target
 
@@ -61,8 +61,8 @@ class FreshStream:
         """A row for each kind of hint."""
         stream, rows = self.recipe.stream(), []
         for kind, hint in hints_of(stream).items():
-            scored = score(stream, play(stream, kind), play(stream, kind, protect="nothing"), hint, rare=False)
-            rows.append(FreshRow(self.recipe.name, kind, self.recipe.seed, scored.swap, scored.loss))
+            found = scored(stream, kind, hint, rare=False)
+            rows.append(FreshRow(self.recipe.name, kind, self.recipe.seed, found.swap, found.loss))
         return rows
 
 

@@ -15,7 +15,7 @@ from swapcal_benchmarks.grid.grid_row import HINTS, GridScores
 from swapcal_benchmarks.grid.recipes import GridStream
 from swapcal_benchmarks.speed.timed_streams import Compressed
 
-__all__ = ["hints_of", "play", "score"]
+__all__ = ["hints_of", "play", "score", "scored"]
 
 SEED = 1
 LEVELS = 10
@@ -39,6 +39,11 @@ def play(stream: GridStream, kind: str, **settings: Any) -> Float64Array:
     rows = stream.rows
     compressed = Compressed(rows.indptr, rows.indices, rows.values, (len(stream.y), stream.n))
     return forecaster.run(compressed, stream.y, given)
+
+
+def scored(stream: GridStream, kind: str, hint: Float64Array | None, *, rare: bool) -> GridScores:
+    """Play what is shown, and what the engine says, and score both."""
+    return score(stream, play(stream, kind), play(stream, kind, protect="nothing"), hint, rare=rare)
 
 
 def score(

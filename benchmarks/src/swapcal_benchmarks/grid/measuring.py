@@ -10,7 +10,7 @@ import numpy as np
 from swapcal_benchmarks.cores import run_jobs
 from swapcal_benchmarks.grid import kept
 from swapcal_benchmarks.grid.fresh import FreshRow, FreshStream, fresh_streams, read_before
-from swapcal_benchmarks.grid.grid_playing import hints_of, play, score
+from swapcal_benchmarks.grid.grid_playing import hints_of, play, scored
 from swapcal_benchmarks.grid.grid_row import GridRow
 from swapcal_benchmarks.grid.hostile import Game, games
 from swapcal_benchmarks.grid.recipes import GridStream, Recipe
@@ -136,7 +136,7 @@ def _rows(group: str, name: str, stream: GridStream, *, rare: bool) -> list[Grid
     old = kept.scores(group, name)
     rows = []
     for kind, hint in hints_of(stream).items():
-        new = score(stream, play(stream, kind), play(stream, kind, protect="nothing"), hint, rare=rare)
+        new = scored(stream, kind, hint, rare=rare)
         if kind in old:
             rows.append(GridRow(group, name, kind, len(stream.y), old[kind], new))
     return rows

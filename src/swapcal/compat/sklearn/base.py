@@ -167,6 +167,10 @@ class AroundEstimator(MetaEstimatorMixin, BaseEstimator):
         """Make what forecasts."""
         raise NotImplementedError
 
+    def _settings(self, horizon: int | None) -> dict[str, Any]:
+        """Of whatever forecasts."""
+        return {"horizon": horizon, "protect": self.protect, "budget": self.budget}
+
     def _learn(self, rows: CompressedRows, y: Any, hints: Float64Array | None) -> None:
         """Play the rows in order."""
         raise NotImplementedError

@@ -70,8 +70,7 @@ class MulticalibratedClassifier(ClassifierMixin, AroundEstimator):
         return len(self.classes_) > 1
 
     def _begin(self, y: Any, hints: Float64Array | None, horizon: int | None) -> None:
-        settings: dict[str, Any] = {"horizon": horizon, "outside": "clip", "protect": self.protect}
-        settings["budget"] = self.budget
+        settings = {"outside": "clip", **self._settings(horizon)}
         seeds = [seed_for(self.random_state, k) for k in range(1 if len(self.classes_) == 2 else len(self.classes_))]
         self.forecasters_ = [
             Forecaster(Probability(), self._functions(), seed=seed, hint=OnlineRegression(), **settings)

@@ -56,7 +56,7 @@ def moves(ends: Float64Array, y: Float64Array, rows: Rows, n: int, level: float)
     array([[0.8],
            [0.8]])
     """
-    (middle, halves, there), numbers = _parts(ends), _numbers(rows)
+    (middle, halves, there), numbers = _parts(ends), rows.numbers
     found, members = np.zeros((2, n)), []
     for group in range(n):
         entries = np.flatnonzero((rows.indices == group) & there[numbers] & (rows.values > 0.0))
@@ -79,11 +79,6 @@ def _parts(ends: Float64Array) -> tuple[Float64Array, Float64Array, Any]:
     there = np.isfinite(ends).all(axis=1) & (ends[:, 0] < ends[:, 1])
     lower, upper = np.where(there, ends.T, 0.0)
     return 0.5 * (lower + upper), 0.5 * (upper - lower), there
-
-
-def _numbers(rows: Rows) -> Any:
-    """The row of each entry."""
-    return np.repeat(np.arange(len(rows.indptr) - 1), np.diff(rows.indptr))
 
 
 class MulticalibratedInterval(AroundRegressor):
@@ -138,9 +133,8 @@ class MulticalibratedInterval(AroundRegressor):
         distances = np.abs(y - (np.median(y) if hints is None else hints))
         spread = max(1.5 * float(np.median(distances)), 1e-9 * max(1.0, float(distances.max())))
         seed = seed_for(self.random_state, "interval")
-        self.interval_ = Interval(
-            self.coverage, self._functions(), spread=spread, seed=seed, horizon=horizon, protect=self.protect
-        )
+        settings = {"spread": spread, "seed": seed, **self._settings(horizon)}
+        self.interval_ = Interval(self.coverage, self._functions(), **settings)
 
     def _learn(self, rows: CompressedRows, y: Float64Array, hints: Float64Array | None) -> None:
         learn(self.interval_, rows, y, hints)
@@ -182,7 +176,7 @@ class MulticalibratedInterval(AroundRegressor):
         ends = self._ends(rows, hints)
         middle, halves, there = _parts(ends)
         for side, sign in enumerate((-1.0, 1.0)):
-            share = 1.0 + np.bincount(_numbers(rows), self.moves_[side][rows.indices], len(ends))
+            share = 1.0 + np.bincount(rows.numbers, self.moves_[side][rows.indices], len(ends))
             ends[there, side] = (middle + sign * np.maximum(share, 0.0) * halves)[there]
         return ends
 
@@ -260,8 +254,7 @@ class MulticalibratedRegressor(AroundRegressor):
         low, high = range_of(y)
         make = Mean if self.property is None else self.property
         target = make(low=low, high=high) if callable(make) else make
-        settings: dict[str, Any] = {"horizon": horizon, "bins": self.bins, "outside": "clip"}
-        settings |= {"protect": self.protect, "budget": self.budget}
+        settings = {"bins": self.bins, "outside": "clip", **self._settings(horizon)}
         seed = seed_for(self.random_state, "forecaster")
         self.forecaster_ = Forecaster(target, self._functions(), seed=seed, hint=OnlineRegression(), **settings)
 
