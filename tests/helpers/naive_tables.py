@@ -175,7 +175,12 @@ def judged(rows: pd.DataFrame, v: pd.Series, made: Case, side: dict[str, Any], l
 def span_of(table: pd.DataFrame, delta: float, usual: float, cluster: str | None, *, stratified: bool) -> Span:
     """The interval of the bias of some rows."""
     if cluster is not None:
-        return naive.clustered(table["v"], table["w"], table[cluster], delta)
+        together = naive.clustered(table["v"], table["w"], table[cluster], delta)
+        if not table["binary"].iloc[0]:
+            return together
+        # Rows that hang together never say more than they would by themselves.
+        alone = span_of(table, delta, usual, None, stratified=stratified)
+        return Span(min(together.low, alone.low), max(together.high, alone.high))
     if not table["binary"].iloc[0]:
         return naive.terms(table["w"] * table["v"], float(table["w"].sum()), usual, delta)
     if stratified and table["stratum"].nunique() > 1:

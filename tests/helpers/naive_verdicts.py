@@ -178,13 +178,16 @@ def signs_test(rows: pd.DataFrame, columns: Sequence[str], cluster: str) -> floa
     wv, parts = rows["w"] * rows["v"], [pd.Series(0, index=rows.index), *(rows[column] for column in columns)]
     tables = [wv.groupby([rows[cluster], part]).sum().unstack(fill_value=0.0) for part in parts]
     families = [pd.concat(tables, axis=1), wv.groupby([rows[cluster], rows["shown"]]).sum().unstack(fill_value=0.0)]
+    # Of events that happen as forecast: a cell in which none has happened shows no spread.
+    sure = (rows["q"] * (1 - rows["q"])).where(rows["binary"], 0.0)
+    variances = [pd.concat([sure.groupby(part).sum() for part in parts]), sure.groupby(rows["shown"]).sum()]
     signs = np.where(np.random.default_rng(1).random((20_000, rows[cluster].nunique())) < 0.5, -1.0, 1.0)
     seen, drawn = 0.0, np.zeros(len(signs))
-    for family in families:
+    for family, variance in zip(families, variances, strict=True):
         sums = family.to_numpy()
-        sums = sums[:, (sums != 0).sum(axis=0) >= 10]
-        scale = (sums**2).sum(axis=0)
-        seen += float((sums.sum(axis=0) ** 2 / scale).mean())
+        enough = (sums != 0).sum(axis=0) >= 10
+        sums, scale = sums[:, enough], (sums[:, enough] ** 2).sum(axis=0)
+        seen += float((sums.sum(axis=0) ** 2 / np.maximum(scale, variance.to_numpy()[enough])).mean())
         drawn += ((signs @ sums) ** 2 / scale).mean(axis=1)
     return float((1 + (drawn >= seen).sum()) / (1 + len(signs)))
 

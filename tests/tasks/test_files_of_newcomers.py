@@ -169,3 +169,15 @@ def test_a_run_without_a_regression_says_that_one_could_learn(tmp_path: Path) ->
     assert "NOT CORRECTED" in said
     assert "Next: let a regression learn the groups as well (--learn), or fit" in " ".join(said.split())
     assert "IMPROVED" in told(path, *more, "--learn", task="run")
+
+
+def test_a_small_group_without_events_is_no_finding_because_rows_are_counted_by_day(tmp_path: Path) -> None:
+    """Events of 1 % in 150 groups: some have none, and none of them is biased; days have nothing to do with it."""
+    rng, n = np.random.default_rng(3), 60_000
+    p = np.round(rng.beta(2.0, 180.0, n), 3)
+    rows = pd.DataFrame({"y": rng.random(n) < p, "p": p, "g": rng.integers(0, 150, n)})
+    rows["day"] = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 300, n)), unit="D")
+    assert (rows.groupby("g")["y"].sum() == 0).any()
+    result = sc.audit(rows.assign(y=rows["y"].astype(int)), "y", "p", "g", time="day")
+    assert result.clusters is not None
+    assert result.verdict.kind == "TOO FEW ROWS", result.verdict.headline

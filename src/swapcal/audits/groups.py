@@ -167,7 +167,8 @@ class GroupSums:
 
     binary: where V = p - y with y 0 or 1, each row counts once, and functions are groups (0 or 1): intervals are exact,
     of one look, or F2, which hold at any time. Otherwise Student's or F3, from 100 rows on. clusters: where rows belong
-    together: the same over these, from 20 of them on.
+    together: the same over these, from 20 of them on; for outcomes 0 and 1 joined with that of rows by themselves, as a
+    group without events has no spread.
 
     Examples
     --------
@@ -204,9 +205,10 @@ class GroupSums:
 
     def bias(self, delta: Float64Array | float, *, once: bool = True) -> BiasInterval:
         """Interval of the bias of each group, each at error rate `delta`: for one look, or at any time."""
-        if self.binary is not None and self.clusters is None:
-            return exact_bias(*self.binary, delta) if once else group_bias(*self.binary, delta)
-        return self.terms().bias(delta, once=once)
+        if self.binary is None:
+            return self.terms().bias(delta, once=once)
+        rows = exact_bias(*self.binary, delta) if once else group_bias(*self.binary, delta)
+        return rows if self.clusters is None else rows.joined(self.terms().bias(delta, once=once))
 
     def terms(self) -> Terms:
         """The terms of each group, and the usual square of one."""

@@ -110,6 +110,10 @@ class BiasInterval(NamedTuple):
     low: Float64Array
     high: Float64Array
 
+    def joined(self, other: "BiasInterval") -> "BiasInterval":
+        """What holds all of both."""
+        return BiasInterval(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
 
 def forecast_bins(p: Float64Array) -> IntArray:
     """Which of the 26 bins each forecast belongs to; `CENTERS` are their centers.

@@ -168,15 +168,16 @@ def _ranges(column: "Column", table: SumTable, bins: IntArray, n_bins: int) -> t
     )
     used = np.flatnonzero(rows > 0)
     delta = ALPHA * SHARES["ranges"] / _possible(column, rows[:, None] > 0, once=once)
-    if column.clusters is not None:
-        totals, sizes = (_pooled(each.T, bins, n_bins).T for each in column.clusters.ranges(table.slot))
-        bias = cluster_terms(totals, sizes, weight).bias(delta, once=once)
-    elif column.binary:
-        q = _pooled((table.rounds * _center(column, table))[:, None], bins, n_bins)[:, 0]
-        bias = BiasInterval(*_bias_of_events(rows, np.clip(np.round(q - v), 0.0, rows), q, delta, once=once))
+    if column.clusters is None:
+        terms = Terms(rows, v, squares, weight, float(squares.sum()) / max(float(rows.sum()), 1.0))
     else:
-        usual = float(squares.sum()) / max(float(rows.sum()), 1.0)
-        bias = Terms(rows, v, squares, weight, usual).bias(delta, once=once)
+        totals, sizes = (_pooled(each.T, bins, n_bins).T for each in column.clusters.ranges(table.slot))
+        terms = cluster_terms(totals, sizes, weight)
+    bias = terms.bias(delta, once=once)
+    if column.binary:
+        q = _pooled((table.rounds * _center(column, table))[:, None], bins, n_bins)[:, 0]
+        events = BiasInterval(*_bias_of_events(rows, np.clip(np.round(q - v), 0.0, rows), q, delta, once=once))
+        bias = events if column.clusters is None else events.joined(bias)
     off = [k for k in used.tolist() if bias.low[k] > 0 or bias.high[k] < 0]
     numbers = [(p[k] / weight[k], rows[k], weight[k], v[k] / weight[k], bias.low[k], bias.high[k]) for k in off]
     return tuple(
@@ -206,8 +207,16 @@ def _p_value(column: "Column", forecasts: Float64Array | None, of_value: IntArra
     if column.clusters is not None:
         if column.clusters.count < FEWEST_CLUSTERS:
             return 1.0
-        ranges = _pooled(column.clusters.ranges(table.slot)[0].T, of_value, n_bins).T
-        return p_value_of_signs((column.clusters.groups()[0], ranges))
+        groups, ranges = (
+            column.clusters.of(table.xv.shape[1]).groups()[0],
+            _pooled(column.clusters.ranges(table.slot)[0].T, of_value, n_bins).T,
+        )
+        # Sums of p (1 - p), where outcomes are 0 or 1.
+        least = np.zeros_like(table.xv)
+        if forecasts is not None:
+            least = forecasts - np.divide(forecasts**2, table.active, out=least, where=table.active > 0)
+        of_ranges = _pooled(least[:, :1], of_value, n_bins)[:, 0]
+        return p_value_of_signs(((groups, least.sum(axis=0)), (ranges, of_ranges)))
     everybody, tested = np.zeros(1, dtype=np.int64), []
     for family in (everybody, *families):
         here = family[family < table.xv.shape[1]]

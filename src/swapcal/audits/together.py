@@ -70,17 +70,24 @@ def p_value_of_families(families: Sequence[Family]) -> float:
     return min(1.0, len(values) * min(values)) if values else 1.0
 
 
-def p_value_of_signs(parts: Sequence[Float64Array]) -> float:
-    """How often clusters with random signs give as large a sum of squares; parts are sums, shape (clusters, cells)."""
-    columns, shares = [], []
-    for sums in parts:
-        some = sums[:, np.count_nonzero(sums, axis=0) >= FEWEST_OF_GROUP]
-        if some.shape[1]:
-            columns.append(some / np.sqrt((some**2).sum(axis=0)))
+def p_value_of_signs(parts: Sequence[tuple[Float64Array, Float64Array]]) -> float:
+    """How often clusters with random signs give as large a sum of squares; parts are sums, shape (clusters, cells).
+
+    Beside the sums stands the least variance that each cell has if its forecasts are right: a cell without events shows
+    no spread at all.
+    """
+    columns, totals, shares = [], [], []
+    for sums, least in parts:
+        enough = np.count_nonzero(sums, axis=0) >= FEWEST_OF_GROUP
+        if enough.any():
+            some = sums[:, enough]
+            squares = (some**2).sum(axis=0)
+            columns.append(some / np.sqrt(squares))
+            totals.append(some.sum(axis=0) / np.sqrt(np.maximum(squares, least[enough])))
             shares.append(np.full(some.shape[1], 1.0 / some.shape[1]))
     if not columns:
         return 1.0
     table, weight = np.concatenate(columns, axis=1), np.concatenate(shares)
     signs = np.where(np.random.default_rng(0).random((N_SIGNS, len(table))) < 0.5, -1.0, 1.0)
-    seen, drawn = weight @ table.sum(axis=0) ** 2, (signs @ table) ** 2 @ weight
+    seen, drawn = weight @ np.concatenate(totals) ** 2, (signs @ table) ** 2 @ weight
     return float((1 + np.count_nonzero(drawn >= seen)) / (1 + N_SIGNS))
